@@ -206,14 +206,14 @@ func TestNoQueueStarvesAnother(t *testing.T) {
 	})
 }
 
-// paced runs a worker on an engine with a pace of 5 ms and n messages, each due so long after
+// paced runs a worker on an engine with a pace and n messages, each due so long after
 // the one before, and returns when leases were asked for and when handlers began, from when
 // the first was due.
 func paced(t *testing.T, n int, apart time.Duration, cfg *tarry.WorkerConfig, queues ...string) (asked, began []time.Duration) {
 	t.Helper()
 	var calls, starts list[time.Duration]
 	eng := newStage()
-	eng.caps = func(c *engine.Capabilities) { c.Pace = 5 * time.Millisecond }
+	eng.caps = func(c *engine.Capabilities) { c.Pace = pace }
 	var due time.Time
 	eng.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 		if at := time.Since(due); at >= 0 {
@@ -266,6 +266,40 @@ func TestLeasesThatDoNotWait(t *testing.T) {
 	if len(began) != 100 || began[99] != 0 {
 		t.Errorf("backlog: began at %v", began)
 	}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprint("q", i)
+	}
+	asked, began := paced(t, 1000, 0, &tarry.WorkerConfig{Concurrency: 1000}, many...)
+	if len(began) != 1000 || began[999] != 0 {
+		t.Errorf("%d of 1,000 queues began in calls at %v", len(began), asked)
+	}
+}
+
+// A worker that is behind does not wait for the pace that another queue's stream has.
+func TestABacklogBesideAStream(t *testing.T) {
+	eng := newStage()
+	eng.caps = func(c *engine.Capabilities) { c.Pace = pace }
+	var handled atomic.Int32
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		stream, behind := tarry.NewWorker(c, nil), tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1})
+		tarry.Handle(stream, tarry.NewTopic[string]("stream"), func(context.Context, *tarry.Message[string]) error { return nil })
+		tarry.Handle(behind, tarry.NewTopic[string]("backlog"), func(context.Context, *tarry.Message[string]) error {
+			time.Sleep(1300 * time.Microsecond)
+			handled.Add(1)
+			return nil
+		})
+		for i := range 1000 {
+			push(t, c, "stream", "x", tarry.In(time.Duration(i)*time.Millisecond))
+			push(t, c, "backlog", "x")
+		}
+		defer run(t, stream)()
+		defer run(t, behind)()
+		pass(time.Second)
+		if n := handled.Load(); n < 700 {
+			t.Errorf("%d of the backlog handled in a second", n)
+		}
+	})
 }
 
 // lag is an engine whose clock a test can set apart from the process's.

@@ -13,24 +13,22 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
+const pace = 5 * time.Millisecond
+
 // settled is when an engine was told how many results.
 type settled struct {
 	at time.Duration
 	n  int
 }
 
-// settling runs a worker on an engine with or without a pace that notes the settlements, with
+// settling runs a worker on an engine with a pace, or none, that notes the settlements, with
 // a handler that ends each millisecond from the first second on, for so long, and returns what
 // it noted.
-func settling(t *testing.T, paced bool, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
+func settling(t *testing.T, pace time.Duration, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
 	t.Helper()
 	var calls list[settled]
 	eng := newStage()
-	eng.caps = func(c *engine.Capabilities) {
-		if paced {
-			c.Pace = 5 * time.Millisecond
-		}
-	}
+	eng.caps = func(c *engine.Capabilities) { c.Pace = pace }
 	var start time.Time
 	eng.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 		calls.add(settled{time.Since(start), len(s)})
@@ -59,7 +57,7 @@ func ack(int) error { return nil }
 
 // The first of a stream is told at once, what follows within three paces, many at a time.
 func TestSettlementsGather(t *testing.T) {
-	got := settling(t, true, 100, 0, ack, 2*time.Second)
+	got := settling(t, pace, 100, 0, ack, 2*time.Second)
 	if len(got) == 0 || got[0] != (settled{time.Second, 1}) {
 		t.Fatalf("told %v", got)
 	}
@@ -77,7 +75,7 @@ func TestSettlementsGather(t *testing.T) {
 // Where others wait for what an ack frees, it is told within one pace.
 func TestSettlementsThatOthersWaitFor(t *testing.T) {
 	eng := newStage()
-	eng.caps = func(c *engine.Capabilities) { c.Pace = 5 * time.Millisecond }
+	eng.caps = func(c *engine.Capabilities) { c.Pace = pace }
 	var began list[time.Duration]
 	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
 		if _, err := eng.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, ""); err != nil {
@@ -103,7 +101,7 @@ func TestSettlementsThatOthersWaitFor(t *testing.T) {
 
 // Without a pace a result is told as soon as it is there.
 func TestSettlementsWithoutAPaceGoAtOnce(t *testing.T) {
-	got := settling(t, false, 100, 0, ack, 2*time.Second)
+	got := settling(t, 0, 100, 0, ack, 2*time.Second)
 	if len(got) != 100 {
 		t.Errorf("told %v", got)
 	}
@@ -113,12 +111,23 @@ func TestSettlementsWithoutAPaceGoAtOnce(t *testing.T) {
 // goes on, the end of the worker.
 func TestSettlementsThatCannotWait(t *testing.T) {
 	t.Run("short lease", func(t *testing.T) {
-		if got := settling(t, true, 10, 500*time.Millisecond, ack, 2*time.Second); len(got) != 10 {
+		if got := settling(t, pace, 10, 500*time.Millisecond, ack, 2*time.Second); len(got) != 10 {
 			t.Errorf("told %v", got)
 		}
 	})
+	t.Run("long pace", func(t *testing.T) {
+		sum := 0
+		for _, s := range settling(t, engine.MaxPace, 10, 3*time.Second, ack, 10*time.Second) {
+			if sum += s.n; s.at > 3*time.Second {
+				t.Errorf("told %d only after %v", s.n, s.at)
+			}
+		}
+		if sum != 10 {
+			t.Errorf("told %d", sum)
+		}
+	})
 	t.Run("retry", func(t *testing.T) {
-		got := settling(t, true, 3, 0, func(i int) error {
+		got := settling(t, pace, 3, 0, func(i int) error {
 			if i == 2 {
 				return errors.New("no")
 			}
@@ -130,7 +139,7 @@ func TestSettlementsThatCannotWait(t *testing.T) {
 		}
 	})
 	t.Run("drain", func(t *testing.T) {
-		got := settling(t, true, 2, 0, ack, time.Second+time.Millisecond)
+		got := settling(t, pace, 2, 0, ack, time.Second+time.Millisecond)
 		want := settled{time.Second + time.Millisecond, 1}
 		if len(got) != 2 || got[1] != want {
 			t.Errorf("told %v, want %v at last", got, want)

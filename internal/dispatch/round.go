@@ -84,8 +84,8 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	for len(d.timed) > 0 && d.timed[0].wake <= moment {
 		d.ask(d.timed[0])
 	}
-	if d.ready.first == nil || young >= lanesMax || moment < d.next {
-		d.wakeOnRoom.Store(false)
+	d.wakeOnRoom.Store(false)
+	if d.ready.first == nil || young >= lanesMax || moment < d.next && !d.behind(now) {
 		return nil
 	}
 	// From here on Freed wakes the dispatcher.
@@ -126,8 +126,30 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		d.spare = c.asked
 		return nil
 	}
-	d.next = d.moment(now.Add(d.caps.Pace))
+	d.next = 0
+	if d.ready.first == nil || len(c.wants) < wantsMax && !c.beliefs[0].apart { // none is left for the next call
+		d.next = d.moment(now.Add(d.caps.Pace))
+	}
 	return c
+}
+
+// behind reports whether there is room for more of a backlog, which does not wait for the
+// pace. Called with d.mu held.
+func (d *Dispatcher) behind(now time.Time) bool {
+	for l := d.ready.first; l != nil; l = l.next {
+		b := l.of
+		if !b.more {
+			continue
+		}
+		d.wakeOnRoom.Store(true)
+		for seat := b.seats.first; seat != nil; seat = seat.next {
+			s := seat.of
+			if n, _ := s.room(b.queue, b.held); n > 0 && !d.over(s, now) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func passed(t, now time.Time) bool { return !t.After(now) }

@@ -52,7 +52,7 @@ const (
 
 	// settleWorth is how many results are worth an immediate call.
 	settleWorth = 256
-	// settleLeft is how much of its lease must be left for a result to wait.
+	// settleLeft is how much of its lease must be left after a result has waited.
 	settleLeft = time.Second
 
 	// ackPaces is how many paces acks may gather, where nobody waits for what they free.
@@ -77,18 +77,18 @@ func newSettler(cfg *Config, room *dispatch.Room, done func([]*Delivery, []engin
 func (s *settler) add(d *Delivery) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, d)
-	if len(s.waiting) >= settleWorth || !d.canWait() {
+	if len(s.waiting) >= settleWorth || !d.canWait(ackPaces*s.pace) {
 		s.hasten()
 	}
 	s.lanes.Widen()
 	s.mu.Unlock()
 }
 
-// canWait reports whether the result of a delivery may be sent a moment later: an ack may,
-// unless its lease is about to end.
-func (d *Delivery) canWait() bool {
+// canWait reports whether the result of a delivery may be sent so much later: an ack may,
+// unless its lease is about to end then.
+func (d *Delivery) canWait(long time.Duration) bool {
 	return d.settle.Do == engine.Ack &&
-		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft)
+		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft+long)
 }
 
 // hasten makes the next call happen at once. Called with s.mu held.

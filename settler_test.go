@@ -13,8 +13,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-const pace = 5 * time.Millisecond
-
 // settled is when an engine was told how many results.
 type settled struct {
 	at time.Duration

@@ -139,7 +139,7 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 
 // quiet reports whether a turn may end: when it has nothing, its wait is over and its queues
 // have been asked; or when none is to be asked or being asked, not even for another
-// subscription. Called with d.mu held.
+// subscription. What it has does not wait for the pace. Called with d.mu held.
 func (d *Dispatcher) quiet(s *Subscription) bool {
 	switch {
 	case s.calls > 0:
@@ -147,7 +147,8 @@ func (d *Dispatcher) quiet(s *Subscription) bool {
 	case s.late && d.empty(s):
 		return true
 	}
-	return s.inCalls() == 0 && s.ready() <= s.leftOutQueues
+	return s.inCalls() == 0 &&
+		(s.ready() <= s.leftOutQueues || len(s.answer.Messages) > 0 && d.moment(time.Now()) < d.next)
 }
 
 // wake makes a turn check whether it is over.

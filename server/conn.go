@@ -23,22 +23,25 @@ type conn struct {
 
 	left context.CancelFunc // ends the contexts of its requests
 
-	mu    sync.Mutex
-	last  time.Time // when writing must have ended; zero: as long as the client reads
-	brief time.Time // since when a brief request is at work; zero: none is
-	timed bool      // look is going to be called
-	ahead *ahead    // what look has begun to read
+	mu      sync.Mutex
+	last    time.Time // when writing must have ended; zero: as long as the client reads
+	brief   time.Time // since when a brief request is at work; zero: none is
+	timed   bool      // look is going to be called
+	ahead   *ahead    // what look has begun to read
+	watched bool      // net/http watches
 }
 
 // Read charges for the bytes it reads of a request head.
 func (c *conn) Read(p []byte) (n int, err error) {
 	c.mu.Lock()
-	brief, a := !c.brief.IsZero(), c.ahead
-	c.ahead = nil
-	c.mu.Unlock()
-	if brief && len(p) == 1 {
-		return 0, nil // it is net/http's read in the background
+	watch := len(p) == 1 // net/http's read in the background
+	if watch && !c.brief.IsZero() {
+		c.mu.Unlock()
+		return 0, nil
 	}
+	a := c.ahead
+	c.ahead, c.watched = nil, watch
+	c.mu.Unlock()
 	if a != nil {
 		<-a.done
 		n, err = copy(p, a.b[:a.n]), a.err
@@ -106,20 +109,23 @@ func (c *conn) setBrief(now time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.brief = now; !now.IsZero() && !c.timed {
+	if c.brief = now; now.IsZero() {
+		c.watched = false
+	} else if !c.timed {
 		c.timed = true
 		time.AfterFunc(briefly, c.look)
 	}
 }
 
-// look watches for the end of the connection if a request takes long.
+// look watches for the end of the connection if a request takes long. It reads beside no other
+// watch, since bytes could change places.
 func (c *conn) look() {
 	c.mu.Lock()
 	rest := briefly - time.Since(c.brief)
 	if c.timed = rest > 0; c.timed {
 		time.AfterFunc(rest, c.look)
 	}
-	if c.timed || c.brief.IsZero() {
+	if c.timed || c.brief.IsZero() || c.watched || c.ahead != nil {
 		c.mu.Unlock()
 		return
 	}

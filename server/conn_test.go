@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,63 @@ func TestClientLeavesASlowPush(t *testing.T) {
 				t.Errorf("that the client left after %v was noticed after %v", after, took)
 			}
 		}
+	})
+}
+
+// Nothing is lost of a request sent ahead of the answers to two that came at once.
+func TestRequestAheadOfTwoSlowAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := serveStalling(t, time.Second, nil)
+		defer s.end()
+		w := s.wire()
+		defer w.Close()
+		for range 20 {
+			<-w.say(pushed + pushed)
+			time.Sleep(500 * time.Millisecond)
+			w.say(pushed)
+			for range 3 {
+				w.answer(201)
+			}
+		}
+	})
+}
+
+// late is a connection that net/http is quick to watch, by a read that then begins late.
+type late struct {
+	net.Conn
+	read atomic.Bool
+}
+
+func (c *late) SetReadDeadline(t time.Time) error {
+	for range 100 {
+		runtime.Gosched()
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *late) Read(p []byte) (int, error) {
+	if len(p) == 1 && !c.read.Swap(true) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	return c.Conn.Read(p)
+}
+
+// Of two who watch a connection, one alone reads.
+func TestRequestAheadOfALateWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := serveStalling(t, time.Second, nil)
+		defer s.end()
+		s.dial = func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			s.ln.conns <- &late{Conn: theirs}
+			return ours, nil
+		}
+		w := s.wire()
+		defer w.Close()
+		<-w.say(pushed)
+		w.say(pushed)
+		w.answer(201)
+		w.answer(201)
 	})
 }
 

@@ -77,9 +77,11 @@ func TestLeasesThatDoNotWait(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("q", i)
 	}
-	asked, began := paced(t, 1000, 0, &tarry.WorkerConfig{Concurrency: 1000}, many...)
-	if len(began) != 1000 || began[999] != 0 {
-		t.Errorf("%d of 1,000 queues began in calls at %v", len(began), asked)
+	for _, n := range []int{10, 1000} {
+		asked, began := paced(t, 1000, 0, &tarry.WorkerConfig{Concurrency: n}, many...)
+		if len(began) != 1000 || began[999] != 0 {
+			t.Errorf("%d at a time: %d of 1,000 queues began in calls at %v", n, len(began), asked)
+		}
 	}
 }
 

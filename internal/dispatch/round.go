@@ -127,7 +127,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		return nil
 	}
 	d.next = 0
-	if d.ready.first == nil || len(c.wants) < wantsMax && !c.beliefs[0].apart { // none is left for the next call
+	if d.ready.first == nil || len(c.wants) < wantsMax && d.open > 0 && !c.beliefs[0].apart { // none is left for the next call
 		d.next = d.moment(now.Add(d.caps.Pace))
 	}
 	return c

@@ -125,7 +125,7 @@ type late struct {
 }
 
 func (c *late) SetReadDeadline(t time.Time) error {
-	for range 100 {
+	for i := 0; i < 100 && !c.read.Load(); i++ {
 		runtime.Gosched()
 	}
 	return c.Conn.SetReadDeadline(t)
@@ -141,7 +141,10 @@ func (c *late) Read(p []byte) (int, error) {
 // Of two who watch a connection, one alone reads.
 func TestRequestAheadOfALateWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := serveStalling(t, time.Second, nil)
+		ended := make(chan time.Duration, 4)
+		s, _ := serveStalling(t, time.Second, &server.Config{
+			Answered: func(_, _ string, _ int, took time.Duration) { ended <- took },
+		})
 		defer s.end()
 		s.dial = func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
@@ -149,11 +152,23 @@ func TestRequestAheadOfALateWatch(t *testing.T) {
 			return ours, nil
 		}
 		w := s.wire()
-		defer w.Close()
 		<-w.say(pushed)
 		w.say(pushed)
 		w.answer(201)
 		w.answer(201)
+		_ = w.Close()
+
+		w = s.wire() // net/http watches the first of two requests that came at once, look the second
+		<-w.say(pushed + pushed)
+		w.answer(201)
+		time.Sleep(500 * time.Millisecond)
+		_ = w.Close()
+		for range 3 {
+			<-ended
+		}
+		if took := <-ended; took > 500*time.Millisecond {
+			t.Errorf("that the client left after 500ms was noticed after %v", took)
+		}
 	})
 }
 

@@ -3,12 +3,13 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // conn is a connection as accepted, below TLS.
@@ -21,39 +22,68 @@ type conn struct {
 	heading atomic.Bool  // it waits for the head of a request
 	surplus bool         // it is one too many: every request gets 503
 
-	left context.CancelFunc // ends the contexts of its requests
-
-	mu      sync.Mutex
-	last    time.Time // when writing must have ended; zero: as long as the client reads
-	brief   time.Time // since when a brief request is at work; zero: none is
-	timed   bool      // look is going to be called
-	ahead   *ahead    // what look has begun to read
-	watched bool      // net/http watches
+	mu    sync.Mutex
+	last  time.Time     // when writing must have ended; zero: as long as the client reads
+	brief bool          // the request at work probably ends soon
+	watch chan struct{} // of a watch that has not begun to read; closed when it need not. nil: none
 }
 
 // Read charges for the bytes it reads of a request head.
 func (c *conn) Read(p []byte) (n int, err error) {
-	c.mu.Lock()
-	watch := len(p) == 1 // net/http's read in the background
-	if watch && !c.brief.IsZero() {
-		c.mu.Unlock()
-		return 0, nil
+	if len(p) == 1 && !c.watches() {
+		return 0, os.ErrDeadlineExceeded
 	}
-	a := c.ahead
-	c.ahead, c.watched = nil, watch
-	c.mu.Unlock()
-	if a != nil {
-		<-a.done
-		n, err = copy(p, a.b[:a.n]), a.err
-	}
-	if n == 0 && err == nil {
-		n, err = c.Conn.Read(p)
-	}
+	n, err = c.Conn.Read(p)
 	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
 		_ = c.Conn.Close()
 		return 0, net.ErrClosed
 	}
 	return n, err
+}
+
+// briefly is how long a request may take until it is watched whether its client leaves.
+const briefly = 100 * time.Millisecond
+
+// setBrief says whether the request at work probably ends soon. It does nothing if c is nil.
+func (c *conn) setBrief(brief bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brief = brief
+}
+
+// watches delays the watch that net/http keeps for a client that leaves: it reads a byte, and a
+// deadline in the past ends that. A brief request ends first, and saves the read. It
+// reports whether to read.
+func (c *conn) watches() bool {
+	c.mu.Lock()
+	if !c.brief {
+		c.mu.Unlock()
+		return true
+	}
+	ended := make(chan struct{})
+	c.watch = ended
+	c.mu.Unlock()
+	wait.For(ended, briefly)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reads := c.watch != nil
+	c.watch = nil
+	return reads
+}
+
+// SetReadDeadline ends a watch that has not begun to read, or sets the deadline.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch != nil && !t.IsZero() && time.Until(t) <= 0 {
+		close(c.watch)
+		c.watch = nil
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Write gives the client WriteTimeout to read each stride.
@@ -86,59 +116,6 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 		return nil // Write sets the next
 	}
 	return c.Conn.SetWriteDeadline(t)
-}
-
-// briefly is how long a request may take until it is watched whether its client leaves.
-const briefly = 100 * time.Millisecond
-
-// ahead is a read of the first byte of the next request, or of the connection's end.
-type ahead struct {
-	done chan struct{}
-	b    [1]byte
-	n    int // 0 without err: nothing came until the deadline
-	err  error
-}
-
-// setBrief notes that the request, which has been read whole, probably ends soon. Then
-// net/http's watch for the end of the connection is not worth its cost, a read and two
-// switches of goroutines. If the request takes long, look watches. TLS reads ahead itself. Zero:
-// the request has ended.
-func (c *conn) setBrief(now time.Time) {
-	if c == nil || c.l.cfg.TLS != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.brief = now; now.IsZero() {
-		c.watched = false
-	} else if !c.timed {
-		c.timed = true
-		time.AfterFunc(briefly, c.look)
-	}
-}
-
-// look watches for the end of the connection if a request takes long. It reads beside no other
-// watch, since bytes could change places.
-func (c *conn) look() {
-	c.mu.Lock()
-	rest := briefly - time.Since(c.brief)
-	if c.timed = rest > 0; c.timed {
-		time.AfterFunc(rest, c.look)
-	}
-	if c.timed || c.brief.IsZero() || c.watched || c.ahead != nil {
-		c.mu.Unlock()
-		return
-	}
-	a := &ahead{done: make(chan struct{})}
-	c.brief, c.ahead = time.Time{}, a
-	c.mu.Unlock()
-	a.n, a.err = c.Conn.Read(a.b[:])
-	if errors.Is(a.err, os.ErrDeadlineExceeded) {
-		a.err = nil
-	} else if a.err != nil {
-		c.left()
-	}
-	close(a.done)
 }
 
 // charge adds to the cost of a waiting connection, and closes others if that is too much. It

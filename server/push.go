@@ -74,7 +74,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 		return err
 	}
 	traceOf(r).into(m)
-	x.conn.setBrief(x.began)
+	x.conn.setBrief(true)
 	p, err := s.c.PushDraft(r.Context(), *m)
 	s.workers.replaced(m, err, x.began)
 	if err != nil {

@@ -40,9 +40,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		Handler:     bounded(handler, cfg),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
-			c := accepted(nc)
-			ctx, c.left = context.WithCancel(ctx)
-			return context.WithValue(ctx, connKey{}, c)
+			return context.WithValue(ctx, connKey{}, accepted(nc))
 		},
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,

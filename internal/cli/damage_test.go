@@ -29,7 +29,7 @@ func damagedStore(t *testing.T, dir string) (key string, id engine.ID) {
 	const n = 40 // more than fit into the memory, so that there are runs
 	ids := make(map[string]engine.ID)
 	for i := range n {
-		m := engine.Message{Queue: "mail", Key: fmt.Sprint("k", i), Content: engine.Content{Body: make([]byte, 1<<20)}}
+		m := engine.Message{Queue: "mail", Key: fmt.Sprint("order-", i), Content: engine.Content{Body: make([]byte, 1<<20)}}
 		_, _ = rand.Read(m.Body) // never fails
 		r, err := e.Push(t.Context(), []engine.Message{m})
 		if err == nil {
@@ -51,7 +51,7 @@ func damagedStore(t *testing.T, dir string) (key string, id engine.ID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.Index(b, []byte("k0")) // of a message, not only of its body
+	at := bytes.Index(b, []byte("order-")) // of a message, not only of its body
 	if at < 0 {
 		t.Fatal("no run has the key")
 	}
@@ -64,7 +64,7 @@ func damagedStore(t *testing.T, dir string) (key string, id engine.ID) {
 	}
 	defer e.Close()
 	for i := range n {
-		key := fmt.Sprint("k", i)
+		key := fmt.Sprint("order-", i)
 		if _, err := e.Get(t.Context(), engine.Ref{Queue: "mail", Key: key}); err != nil {
 			return key, ids[key]
 		}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // conn is a connection as accepted, below TLS.
@@ -20,18 +17,18 @@ type conn struct {
 	waits   atomic.Int64 // since when it waits for its client, in Unix nanoseconds; 0: a request is at work
 	cost    atomic.Int64 // bytes of memory, while it waits
 	heading atomic.Bool  // it waits for the head of a request
+	brief   atomic.Bool  // the request at work is not watched
 	surplus bool         // it is one too many: every request gets 503
 
-	mu    sync.Mutex
-	last  time.Time     // when writing must have ended; zero: as long as the client reads
-	brief bool          // the request at work probably ends soon
-	watch chan struct{} // of a watch that has not begun to read; closed when it need not. nil: none
+	mu   sync.Mutex
+	last time.Time // when writing must have ended; zero: as long as the client reads
 }
 
-// Read charges for the bytes it reads of a request head.
+// Read charges for the bytes it reads of a request head. It spares net/http's watch, a read of
+// a byte that ends when the client leaves, during requests that end soon anyway: nothing else reads then.
 func (c *conn) Read(p []byte) (n int, err error) {
-	if len(p) == 1 && !c.watches() {
-		return 0, os.ErrDeadlineExceeded
+	if c.brief.Load() {
+		return 0, nil
 	}
 	n, err = c.Conn.Read(p)
 	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
@@ -41,49 +38,11 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// briefly is how long a request may take until it is watched whether its client leaves.
-const briefly = 100 * time.Millisecond
-
-// setBrief says whether the request at work probably ends soon. It does nothing if c is nil.
+// setBrief says whether the request at work ends soon even if the store hangs.
 func (c *conn) setBrief(brief bool) {
-	if c == nil {
-		return
+	if c != nil {
+		c.brief.Store(brief)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.brief = brief
-}
-
-// watches delays the watch that net/http keeps for a client that leaves: it reads a byte, and a
-// deadline in the past ends that. A brief request ends first, and saves the read. It
-// reports whether to read.
-func (c *conn) watches() bool {
-	c.mu.Lock()
-	if !c.brief {
-		c.mu.Unlock()
-		return true
-	}
-	ended := make(chan struct{})
-	c.watch = ended
-	c.mu.Unlock()
-	wait.For(ended, briefly)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	reads := c.watch != nil
-	c.watch = nil
-	return reads
-}
-
-// SetReadDeadline ends a watch that has not begun to read, or sets the deadline.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.watch != nil && !t.IsZero() && time.Until(t) <= 0 {
-		close(c.watch)
-		c.watch = nil
-		return nil
-	}
-	return c.Conn.SetReadDeadline(t)
 }
 
 // Write gives the client WriteTimeout to read each stride.

@@ -156,7 +156,6 @@ func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	c := accepted(nc)
 	switch state {
 	case http.StateIdle:
-		c.setBrief(false)
 		c.setWaiting(time.Now(), true)
 	case http.StateActive:
 		c.setBusy()

@@ -75,6 +75,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	}
 	traceOf(r).into(m)
 	x.conn.setBrief(true)
+	defer x.conn.setBrief(false)
 	p, err := s.c.PushDraft(r.Context(), *m)
 	s.workers.replaced(m, err, x.began)
 	if err != nil {

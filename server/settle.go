@@ -25,7 +25,6 @@ func (s *Server) settle(x *exchange, r *http.Request) error {
 	if err := x.hold(len(all) * itemSize); err != nil {
 		return err
 	}
-	x.conn.setBrief(true)
 	good, errs := calls.Sift(all, asked.Err)
 	got, err := s.c.Settle(r.Context(), good.Items)
 	if err != nil {

@@ -110,6 +110,7 @@ type handled struct {
 	came        int  // how often it was handled
 	unexplained bool // it came again although no process that had it was killed
 	unconfirmed bool // it is unknown whether its ack took effect
+	ended       time.Time
 }
 
 // line is an output line of a process.
@@ -259,7 +260,7 @@ func (c *crew) watch() {
 			}
 		case "ended":
 			if h := c.seen[l.what[1]]; h.by == l.by && !h.done {
-				h.done = true
+				h.done, h.ended, h.unconfirmed = true, time.Now(), h.unconfirmed || l.by.killed
 				c.offs[l.by.off]++
 				c.left--
 			}
@@ -301,6 +302,9 @@ func (c *crew) kill(m *member) {
 		c.t.Fatal(err)
 	}
 	m.killed = true
+	for _, h := range c.seen { // the acks of what has just ended may still gather
+		h.unconfirmed = h.unconfirmed || h.by == m && time.Since(h.ended) < time.Second
+	}
 	c.killed++
 	c.team[slices.Index(c.team, m)] = c.start(m.off)
 	c.ending.Go(func() {

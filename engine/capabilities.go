@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -86,17 +85,15 @@ type Tuning struct {
 	// hints are never lost.
 	Recheck time.Duration
 
-	// Pace is the least time between the beginnings of two calls of Lease, so that what comes
-	// meanwhile goes together, and costs the engine less. Nothing waits behind a backlog. Acks
-	// of a worker gather for three paces, or one if others wait for what they free. 0: none.
+	// Pace is the least time between the starts of two calls of Lease. What falls due meanwhile
+	// shares the next call, which costs the engine less. A backlog is leased without a pause.
+	// A worker's acks gather for three paces, or for one if others wait for what they free.
+	// 0: no pause.
 	Pace time.Duration
 }
 
 // MaxPace is the longest Tuning.Pace.
 const MaxPace = time.Second
-
-// PaceOr returns the pace that a Config sets: 0 stands for the engine's own, less for none.
-func PaceOr(set, own time.Duration) time.Duration { return min(max(cmp.Or(set, own), 0), MaxPace) }
 
 // Full returns the capabilities of a Whole engine, which has everything in this package but
 // AtomicPusher and LeaseWaiter. Engines start from it.

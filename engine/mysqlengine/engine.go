@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -92,7 +93,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Recheck: Recheck, History: cfg.History, Pace: engine.PaceOr(cfg.Pace, DefaultPace), Now: now,
+		Name: "mysql", Recheck: Recheck, History: cfg.History, Pace: rules.Pace(cfg.Pace, DefaultPace), Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

@@ -87,7 +87,7 @@ func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 	driver, cfg := mysql.NewConfig(), new(Config)
 	r.Text("prefix", &cfg.Prefix)
 	r.Bool("migrate", &cfg.Migrate)
-	r.Pace(engine.MaxPace, &cfg.Pace)
+	r.Pace(&cfg.Pace)
 	r.History(&cfg.History)
 	pool := int64(DefaultPool)
 	if r.Int("pool", &pool); pool < 2 || pool > maxPool {

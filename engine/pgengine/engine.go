@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -135,7 +136,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Pace: engine.PaceOr(cfg.Pace, DefaultPace), Now: now, Notify: s.notices.tell,
+		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Pace: rules.Pace(cfg.Pace, DefaultPace), Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e

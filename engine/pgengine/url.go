@@ -72,7 +72,7 @@ func parse(u *url.URL) (*target, error) {
 	to := &target{cfg: new(Config)}
 	r.Text("schema", &to.cfg.Schema)
 	r.Bool("migrate", &to.cfg.Migrate)
-	r.Pace(engine.MaxPace, &to.cfg.Pace)
+	r.Pace(&to.cfg.Pace)
 	r.History(&to.cfg.History)
 	pool := int64(DefaultPool)
 	if r.Int("pool", &pool) && (pool < 1 || pool > math.MaxInt32) {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -88,7 +89,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	}
 	e := &Engine{
 		client: client, log: cmp.Or(cfg.Logger, slog.Default()), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
-		pace:   engine.PaceOr(cfg.Pace, DefaultPace),
+		pace:   rules.Pace(cfg.Pace, DefaultPace),
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      newIDs(),
 		registry: newRegistry(prefix),

@@ -146,7 +146,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	r.Text("prefix", &cfg.Prefix)
 	r.Bool("at_most_once", &cfg.AtMostOnce)
 	r.Bool("evict", &cfg.Evict)
-	r.Pace(engine.MaxPace, &cfg.Pace)
+	r.Pace(&cfg.Pace)
 	r.History(&cfg.History)
 	var n int64
 	if r.Int("replicas", &n) {

@@ -77,13 +77,13 @@ func (r *Reader) History(to *engine.History) {
 	}
 }
 
-// Pace takes the option pace, which is at most longest. A Config has -1 for the 0 of a URL.
-func (r *Reader) Pace(longest time.Duration, to *time.Duration) {
+// Pace takes the option pace. The 0 of a URL is -1 in a Config, whose 0 is the default.
+func (r *Reader) Pace(to *time.Duration) {
 	if !r.Duration("pace", to) {
 		return
 	}
-	if *to > longest {
-		r.Fail("pace is at most %v", longest)
+	if *to > engine.MaxPace {
+		r.Fail("pace is at most %v", engine.MaxPace)
 	}
 	if *to == 0 {
 		*to = -1

@@ -84,8 +84,8 @@ func (s *settler) add(d *Delivery) {
 	s.mu.Unlock()
 }
 
-// canWait reports whether the result of a delivery may be sent so much later: an ack may,
-// unless its lease is about to end then.
+// canWait reports whether the result of a delivery may be sent so much later: an ack may, if
+// enough of its lease is left then.
 func (d *Delivery) canWait(long time.Duration) bool {
 	return d.settle.Do == engine.Ack &&
 		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft+long)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry/bench/process"
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
@@ -40,12 +41,12 @@ func compare(b *testing.B, run func(b *testing.B, sys system, s *server)) {
 // rate reports how many jobs a second were done by n clients that share total jobs, and what
 // a job cost the server.
 func rate(b *testing.B, s *server, n, total int, do func(c *client, jobs int) error) {
-	before, began := s.used(b), time.Now()
+	before, began := process.Used(b, s.pid), time.Now()
 	each(b, s, n, func(c *client) error { return do(c, total/n) })
 	took := time.Since(began)
 	done := float64(total / n * n)
 	scenario.Report(b, done/took.Seconds(), "jobs/s")
-	scenario.Report(b, float64((s.used(b)-before).Microseconds())/done, "cpu-us/job")
+	scenario.Report(b, float64((process.Used(b, s.pid)-before).Microseconds())/done, "cpu-us/job")
 }
 
 func BenchmarkPut(b *testing.B) {
@@ -92,10 +93,10 @@ func BenchmarkPending(b *testing.B) {
 			n /= 10 // the others keep all bodies in memory
 		}
 		fill(b, s, batch, 0) // what it needs in any case
-		before := s.resident(b)
+		before := process.Resident(b, s.pid)
 		fill(b, s, n, 24*time.Hour)
 		time.Sleep(*settle)
-		scenario.Report(b, (s.resident(b)-before)/float64(n), "B/job")
+		scenario.Report(b, (process.Resident(b, s.pid)-before)/float64(n), "B/job")
 	})
 }
 

@@ -39,20 +39,7 @@ func (s *unkeyed) PushMany(ctx context.Context, queue string, from, to int, due 
 func (s *unkeyed) Cancel(context.Context, string, int) error { return errors.ErrUnsupported }
 
 func (s *unkeyed) Work(b *testing.B, queues []string, started func(i int)) (stop func()) {
-	w := tarry.NewWorker(s.client, &tarry.WorkerConfig{Concurrency: scenario.Clients})
-	for _, q := range queues {
-		tarry.Handle(w, tarry.NewTopic[[]byte](q), func(_ context.Context, m *tarry.Message[[]byte]) error {
-			started(number(m.Body))
-			return nil
-		})
-	}
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error)
-	go func() { ended <- w.Run(ctx) }()
-	return func() {
-		cancel()
-		scenario.Must(b, <-ended)
-	}
+	return scenario.Work(b, s.client, queues, func(m *tarry.Message[[]byte]) { started(number(m.Body)) })
 }
 
 func (s *unkeyed) Empty(context.Context, string) (bool, error) { return true, nil }

@@ -25,18 +25,7 @@ func (s *tarrySystem) push(ctx context.Context, i int, delay time.Duration) erro
 }
 
 func (s *tarrySystem) work(b *testing.B, arrived func(i int)) (stop func()) {
-	w := tarry.NewWorker(s.client, &tarry.WorkerConfig{Concurrency: scenario.Clients})
-	tarry.Handle(w, tarry.NewTopic[[]byte](scenario.Queue), func(_ context.Context, m *tarry.Message[[]byte]) error {
-		arrived(index(m.Body))
-		return nil
-	})
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error)
-	go func() { ended <- w.Run(ctx) }()
-	return func() {
-		cancel()
-		scenario.Must(b, <-ended)
-	}
+	return scenario.Work(b, s.client, []string{scenario.Queue}, func(m *tarry.Message[[]byte]) { arrived(index(m.Body)) })
 }
 
 func (s *tarrySystem) close() error { return s.client.Close() }

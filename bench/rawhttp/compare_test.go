@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/bench/process"
 )
 
 var (
@@ -89,9 +91,9 @@ func (l *load) turn(b testing.TB, s *server, n int) (used, took time.Duration) {
 	} else if l.prepare != nil {
 		each(b, s.clients, n, func(c *client, i int) error { return l.prepare(c, first+i) })
 	}
-	before, began := s.used(b), time.Now()
+	before, began := process.Used(b, s.pid), time.Now()
 	each(b, s.clients, n, func(c *client, i int) error { return call(c, first+i) })
-	return s.used(b) - before, time.Since(began)
+	return process.Used(b, s.pid) - before, time.Since(began)
 }
 
 func ratios(of, to []float64) (all []float64) {

@@ -3,17 +3,14 @@
 package rawhttp
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/tarryhq/tarry/bench/process"
 )
 
 // system is a server to measure.
@@ -35,17 +32,8 @@ var systems = []system{
 }
 
 // built is the command tarry.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tarry-bench-")
-	if err != nil {
-		return "", err
-	}
-	leave = func() { _ = os.RemoveAll(dir) }
-	path := filepath.Join(dir, "tarry")
-	out, err := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/tarry").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
+var built = sync.OnceValues(func() (path string, err error) {
+	path, leave, err = process.Build("tarry")
 	return path, err
 })
 
@@ -71,10 +59,7 @@ type server struct {
 // trivial one.
 func start(b testing.TB, path string, env []string, args ...string) *server {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
-	address := l.Addr().String()
-	must(b, l.Close())
+	address := process.Address(b).String()
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "ADDRESS", address)
 	}
@@ -83,34 +68,5 @@ func start(b testing.TB, path string, env []string, args ...string) *server {
 		cmd.Env = append(append(os.Environ(), env...), envListen+"="+address)
 	}
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	must(b, cmd.Start())
-	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = c.Close()
-			break
-		}
-		if time.Since(began) > 10*time.Second {
-			b.Fatalf("%s does not listen: %v", path, err)
-		}
-	}
-	return &server{pid: cmd.Process.Pid, trivial: env != nil, clients: dialAll(b, address)}
-}
-
-// used returns the processor time that the server has used, in whole ticks of 10 ms.
-func (s *server) used(b testing.TB) time.Duration {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
-	must(b, err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, err := strconv.Atoi(fields[11])
-	must(b, err)
-	system, err := strconv.Atoi(fields[12])
-	must(b, err)
-	return time.Duration(user+system) * time.Second / 100
+	return &server{pid: process.Start(b, cmd, address), trivial: env != nil, clients: dialAll(b, address)}
 }

@@ -42,10 +42,15 @@ func (s *tarrySystem) Cancel(ctx context.Context, queue string, i int) error {
 }
 
 func (s *tarrySystem) Work(b *testing.B, queues []string, started func(i int)) (stop func()) {
-	w := tarry.NewWorker(s.client, &tarry.WorkerConfig{Concurrency: Clients})
+	return Work(b, s.client, queues, func(m *tarry.Message[[]byte]) { started(Index(m.Key)) })
+}
+
+// Work runs a worker of tarry on queues until stop, and calls started for each message.
+func Work(b *testing.B, c *tarry.Client, queues []string, started func(m *tarry.Message[[]byte])) (stop func()) {
+	w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: Clients})
 	for _, q := range queues {
 		tarry.Handle(w, tarry.NewTopic[[]byte](q), func(_ context.Context, m *tarry.Message[[]byte]) error {
-			started(Index(m.Key))
+			started(m)
 			return nil
 		})
 	}

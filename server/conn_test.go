@@ -18,7 +18,14 @@ import (
 // stalling is an engine whose pushes take a while.
 type stalling struct {
 	*memengine.Engine
-	stall time.Duration
+	stall    time.Duration
+	coalesce int
+}
+
+func (e *stalling) Capabilities() engine.Capabilities {
+	c := e.Engine.Capabilities()
+	c.Coalesce, c.Lanes = e.coalesce, 4
+	return c
 }
 
 func (e *stalling) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -50,9 +57,9 @@ func (c *countedConn) Read(p []byte) (int, error) {
 }
 
 // serveStalling serves an engine whose pushes take a while, on connections that are counted.
-func serveStalling(t *testing.T, stall time.Duration, cfg *server.Config) (*served, *counted) {
+func serveStalling(t *testing.T, stall time.Duration, coalesce int, cfg *server.Config) (*served, *counted) {
 	p := newPipes()
-	l, c := &counted{Listener: p}, tarry.New(&stalling{memengine.New(nil), stall}, nil)
+	l, c := &counted{Listener: p}, tarry.New(&stalling{memengine.New(nil), stall, coalesce}, nil)
 	s := serveAs(t, c, newServer(t, c, cfg), l)
 	s.ln, s.dial = p, p.dial
 	return s, l
@@ -63,7 +70,7 @@ var pushed = request("POST", "/v1/queues/q/messages", `{}`)
 // A push costs one read of its connection, unless net/http is quick to watch the connection.
 func TestWhatAPushDoesToItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, l := serveStalling(t, time.Millisecond, nil)
+		s, l := serveStalling(t, time.Millisecond, 100, nil)
 		defer s.end()
 		w := s.wire()
 		defer w.Close()
@@ -83,7 +90,7 @@ func TestWhatAPushDoesToItsConnection(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan time.Duration, 3)
-		s, _ := serveStalling(t, time.Second, &server.Config{
+		s, _ := serveStalling(t, time.Second, 100, &server.Config{
 			Answered: func(_, _ string, status int, took time.Duration) { ended <- took },
 		})
 		defer s.end()
@@ -107,10 +114,28 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
+// A push to an engine that sets it no time limit ends when its client leaves.
+func TestClientLeavesALongPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Duration, 1)
+		s, _ := serveStalling(t, time.Hour, 0, &server.Config{
+			Answered: func(_, _ string, _ int, took time.Duration) { ended <- took },
+		})
+		defer s.end()
+		w := s.wire()
+		<-w.say(pushed)
+		time.Sleep(5 * time.Second)
+		_ = w.Close()
+		if took := <-ended; took != 5*time.Second {
+			t.Errorf("that the client left after 5 s was noticed after %v", took)
+		}
+	})
+}
+
 // Nothing is lost of a request sent ahead of the answers to two that came at once.
 func TestRequestAheadOfTwoSlowAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := serveStalling(t, time.Second, nil)
+		s, _ := serveStalling(t, time.Second, 100, nil)
 		defer s.end()
 		w := s.wire()
 		defer w.Close()
@@ -128,7 +153,7 @@ func TestRequestAheadOfTwoSlowAnswers(t *testing.T) {
 // What a client sends ahead while its push takes long is its next request.
 func TestRequestAheadOfASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := serveStalling(t, time.Second, &server.Config{IdleTimeout: time.Minute})
+		s, _ := serveStalling(t, time.Second, 100, &server.Config{IdleTimeout: time.Minute})
 		defer s.end()
 		w := s.wire()
 		for _, after := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 990 * time.Millisecond, 2 * time.Second} {

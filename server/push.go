@@ -74,7 +74,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 		return err
 	}
 	traceOf(r).into(m)
-	x.conn.setBrief(true)
+	x.conn.setBrief(s.c.Capabilities().Coalesce > 1) // then a push has a time limit
 	defer x.conn.setBrief(false)
 	p, err := s.c.PushDraft(r.Context(), *m)
 	s.workers.replaced(m, err, x.began)

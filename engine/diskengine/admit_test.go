@@ -16,7 +16,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -24,7 +24,7 @@ import (
 // which it is not known whether it counts: the push that waits for merges is told.
 func TestPushHearsThatTheStoreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}
 		e := p.open(t)
 		for i := range 257 {
@@ -33,8 +33,8 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Rename && strings.HasPrefix(filepath.Base(c.Name), "MANIFEST") {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Rename && strings.HasPrefix(filepath.Base(c.Name), "MANIFEST") {
 				return syscall.EIO
 			}
 			return nil
@@ -74,16 +74,16 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 func TestPushesAreSlowedGradually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, calls, batch, speed = 16, 150, 30, 8 << 20
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		var unsynced, mostUnsynced atomic.Int64
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			switch {
-			case c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run"):
+			case c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run"):
 				mostUnsynced.Store(max(mostUnsynced.Load(), unsynced.Add(int64(c.Len))))
 				time.Sleep(time.Duration(c.Len) * time.Second / speed)
-			case c.Op == vfstest.Sync && strings.HasSuffix(c.Name, ".run"):
+			case c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".run"):
 				unsynced.Store(0)
-			case c.Op == vfstest.Sync && ofLog(c):
+			case c.Op == disktest.Sync && ofLog(c):
 				time.Sleep(200 * time.Microsecond)
 			}
 			return nil
@@ -128,7 +128,7 @@ func TestPushesAreSlowedGradually(t *testing.T) {
 // slowed: a later push does not wait for those turns.
 func TestTurnsOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}
 		e := p.open(t)
 		for i := range 240 {
 			push(t, e, fmt.Sprint(i), time.Hour)
@@ -159,8 +159,8 @@ func TestTurnsOfThoseWhoLeft(t *testing.T) {
 }
 
 // crowded is a store in a bubble of package synctest with some KiB of messages in memory, each of 63 KiB.
-func crowded(t *testing.T, kb int, in time.Duration, hook func(vfstest.Call) error) *diskengine.Engine {
-	d := vfstest.New(nil)
+func crowded(t *testing.T, kb int, in time.Duration, hook func(disktest.Call) error) *diskengine.Engine {
+	d := disktest.New(nil)
 	d.Hook(hook)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, MemoryBytes: 12 << 20}, diskengine.Tune{SegmentBytes: 1 << 20, SpanBytes: 16 << 20, AheadSpans: -1}}.open(t)
 	t.Cleanup(func() { _ = e.Close() })
@@ -178,8 +178,8 @@ func crowded(t *testing.T, kb int, in time.Duration, hook func(vfstest.Call) err
 func TestPushesHearThatFlushesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mended atomic.Bool
-		e := crowded(t, 7<<10, time.Hour, func(c vfstest.Call) error {
-			if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") && !mended.Load() {
+		e := crowded(t, 7<<10, time.Hour, func(c disktest.Call) error {
+			if c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run") && !mended.Load() {
 				return syscall.EIO
 			}
 			return nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // atomics is how many messages are pushed as one.
@@ -21,7 +21,7 @@ type asOne struct {
 }
 
 func newAsOne(t *testing.T) *asOne {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, OnHeap: true}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, OnHeap: true}}.open(t)
 	t.Cleanup(func() { must(t, e.Close()) })
 	return &asOne{t, e}
 }

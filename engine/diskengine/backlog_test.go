@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -26,15 +26,15 @@ const (
 type starved struct {
 	*diskengine.Engine
 	place
-	disk  *vfstest.Disk
+	disk  *disktest.Disk
 	let   func()
 	again func() // while it is said again what is in no sstable; nil: nothing is done
 }
 
 func starve(t *testing.T) *starved {
-	d, gate := vfstest.New(nil), make(chan struct{})
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") {
+	d, gate := disktest.New(nil), make(chan struct{})
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run") {
 			<-gate
 		}
 		return nil
@@ -321,7 +321,7 @@ func TestHeadersCountAsBodiesDo(t *testing.T) {
 func TestWhatIsSaidAgainHoldsNoPushUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leases, span = 6000, 32 << 10
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: span}}
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: span}}
 		e := p.open(t)
 		defer e.Close()
 		for i := 0; i < leases; i += 500 {
@@ -357,9 +357,9 @@ func TestWhatIsSaidAgainHoldsNoPushUp(t *testing.T) {
 func TestWhatIsSaidAgainIsNoReasonToFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leases, segment = 4000, 64 << 10
-		d := vfstest.New(nil)
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Rename { // of a manifest, as each flush does
+		d := disktest.New(nil)
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Rename { // of a manifest, as each flush does
 				time.Sleep(time.Second)
 			}
 			return nil
@@ -399,9 +399,9 @@ func TestFlushHasRoomOnASmallDisk(t *testing.T) {
 	for name, tune := range map[string]struct{ spans, ballast int64 }{"some spans": {8, aheadSpan / 2}, "one span": {1, aheadSpan / 2}, "no ballast": {8, -1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, gate := vfstest.New(nil), make(chan struct{})
-				d.Hook(func(c vfstest.Call) error {
-					if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") {
+				d, gate := disktest.New(nil), make(chan struct{})
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run") {
 						<-gate
 					}
 					return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/internal/calls"
 )
@@ -38,7 +38,7 @@ func (f far) Link(from, to string) error {
 	return f.FS.Link(from, to)
 }
 
-func on(d *vfstest.Disk, isFar bool) vfs.FS {
+func on(d *disktest.Disk, isFar bool) vfs.FS {
 	if isFar {
 		return far{d}
 	}
@@ -157,7 +157,7 @@ func (d *deeds) any() (key string) {
 func TestBackupUnderLoad(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
-			fs := on(vfstest.New(nil), far)
+			fs := on(disktest.New(nil), far)
 			var flushed, merged atomic.Int64
 			p := newPlace(fs, func(where string) {
 				switch where {
@@ -259,14 +259,14 @@ func TestBackupUnderLoad(t *testing.T) {
 func TestBackupCopiesWhatIsNew(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			fs := on(d, far)
 			p := newPlace(fs, nil)
 			p.tune = diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true, MergeTables: 100}
 			e := p.open(t)
 			made := 0 // sstables that were copied
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Create && strings.HasPrefix(c.Name, "/backup") && strings.HasSuffix(c.Name, ".run") {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Create && strings.HasPrefix(c.Name, "/backup") && strings.HasSuffix(c.Name, ".run") {
 					made++
 				}
 				return nil
@@ -306,7 +306,7 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 // TestBackupKeepsLeasesOfOthers: leases of other processes are in the copy, and their tokens settle;
 // those of this one have ended.
 func TestBackupKeepsLeasesOfOthers(t *testing.T) {
-	p := newPlace(vfstest.New(nil), nil)
+	p := newPlace(disktest.New(nil), nil)
 	clock := enginetest.NewClock()
 	p.cfg.Now = clock.Now
 	e := p.open(t)
@@ -344,7 +344,7 @@ func TestBackupKeepsLeasesOfOthers(t *testing.T) {
 // nothing away from it; afterwards nothing is kept. Another backup is refused meanwhile.
 func TestBackupPinsWhatItCopies(t *testing.T) {
 	var inside atomic.Pointer[func()]
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(far{d}, func(where string) {
 		if where != "backup" {
 			return
@@ -400,7 +400,7 @@ func TestBackupPinsWhatItCopies(t *testing.T) {
 // TestBackupEnds: with its caller, and with the engine.
 func TestBackupEnds(t *testing.T) {
 	var inside atomic.Pointer[func()]
-	p := newPlace(vfstest.New(nil), func(where string) {
+	p := newPlace(disktest.New(nil), func(where string) {
 		if fn := inside.Load(); where == "backup" && fn != nil {
 			(*fn)()
 		}
@@ -442,14 +442,14 @@ func TestBackupEnds(t *testing.T) {
 // left, and makes the next.
 func TestBackupOnceTheDiskAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := newPlace(d, nil)
 		e := p.open(t)
 		pushKeys(t, e, "k")
 		must(t, e.Flush(t.Context()))
 		gate := make(chan struct{})
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read {
 				<-gate
 			}
 			return nil
@@ -480,7 +480,7 @@ func TestBackupOnceTheDiskAnswers(t *testing.T) {
 // TestRestoredGivesNoNumberAgain: what died while a backup was made may have stood in an sstable that is not in it.
 // No sstable of the store that is made of the backup has its number: another message would be taken for that one.
 func TestRestoredGivesNoNumberAgain(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000
 	e := p.open(t)
@@ -491,8 +491,8 @@ func TestRestoredGivesNoNumberAgain(t *testing.T) {
 		must(t, e.Flush(t.Context()))
 	}
 	died := false
-	d.Hook(func(c vfstest.Call) error {
-		if died || c.Op != vfstest.Mkdir || filepath.Base(c.Name) != "log" {
+	d.Hook(func(c disktest.Call) error {
+		if died || c.Op != disktest.Mkdir || filepath.Base(c.Name) != "log" {
 			return nil
 		}
 		died = true
@@ -529,13 +529,13 @@ func TestBackupPowerLoss(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
-			d := vfstest.New(&vfstest.Config{Stale: true})
+			d := disktest.New(&disktest.Config{Stale: true})
 			p := newPlace(on(d, far), nil)
 			p.tune.SpanBytes = 1 << 30 // nothing but the backup changes the disk
 			e := p.open(t)
 			whole := -1 // messages in the last backup that was answered; -1: there was none
 			losses, refused, newer := 0, 0, 0
-			for round := range vfstest.Thorough(2, 6) {
+			for round := range disktest.Thorough(2, 6) {
 				for k := range 30 {
 					pushKeys(t, e, fmt.Sprintf("k%d-%d", round, k))
 					if k == 10 || k == 20 {
@@ -546,11 +546,11 @@ func TestBackupPowerLoss(t *testing.T) {
 				must(t, err)
 				holdNow, _ := whatLives(t, e)
 				now := len(holdNow)
-				d.Hook(func(c vfstest.Call) error {
+				d.Hook(func(c disktest.Call) error {
 					if !c.Changes() || !strings.HasPrefix(c.Name, "/backup") {
 						return nil
 					}
-					for _, chooser := range []vfstest.Chooser{vfstest.Seeded(seed + uint64(losses)), [...]vfstest.Chooser{vfstest.Nothing(), vfstest.Everything()}[losses/2%2]} {
+					for _, chooser := range []disktest.Chooser{disktest.Seeded(seed + uint64(losses)), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[losses/2%2]} {
 						after := d.Crash(chooser)
 						losses++
 						if rep, err := verify.Check(after, "/data", nil); err != nil || !rep.Sound() {
@@ -583,7 +583,7 @@ func TestBackupPowerLoss(t *testing.T) {
 					t.Errorf("%d messages, want %d", n, now)
 				}
 				sure := p
-				sure.fs = on(d.Crash(vfstest.Nothing()), far)
+				sure.fs = on(d.Crash(disktest.Nothing()), far)
 				if n := len(restored(t, sure, "/backup")); n != now {
 					t.Errorf("%d messages after the power went, want %d", n, now)
 				}
@@ -602,7 +602,7 @@ func TestBackupPowerLoss(t *testing.T) {
 func TestBackupFaults(t *testing.T) {
 	for name, fault := range map[string]error{"full": syscall.ENOSPC, "broken": syscall.EIO} {
 		t.Run(name, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := newPlace(far{d}, nil)
 			p.tune.SpanBytes = 1 << 30
 			e := p.open(t)
@@ -614,8 +614,8 @@ func TestBackupFaults(t *testing.T) {
 				}
 				n := 0
 				hit := ""
-				d.Hook(func(c vfstest.Call) error {
-					if c.Op == vfstest.Link || !strings.HasPrefix(c.Name, "/backup") || !c.Changes() || c.Op == vfstest.Remove {
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.Link || !strings.HasPrefix(c.Name, "/backup") || !c.Changes() || c.Op == disktest.Remove {
 						return nil
 					}
 					if n++; n == k {
@@ -631,12 +631,12 @@ func TestBackupFaults(t *testing.T) {
 					if before = k + 1; k > 0 {
 						break
 					}
-				} else if faults++; err == nil && hit == vfstest.SyncDir && len(restored(t, p, "/backup")) == k+1 {
+				} else if faults++; err == nil && hit == disktest.SyncDir && len(restored(t, p, "/backup")) == k+1 {
 					// what was not needed any more could not be removed
 				} else if err == nil || errors.Is(err, engine.ErrNoSpace) != (fault == syscall.ENOSPC) || !errors.Is(err, fault) {
 					t.Fatalf("%s, call %d: %v", hit, k, err)
 				}
-				if has := len(restored(t, p, "/backup")); has != before && (has != k+1 || hit != vfstest.SyncDir) {
+				if has := len(restored(t, p, "/backup")); has != before && (has != k+1 || hit != disktest.SyncDir) {
 					t.Fatalf("%s, call %d: %d messages, %d before", hit, k, has, before)
 				} else {
 					before = has
@@ -658,7 +658,7 @@ func TestBackupFaults(t *testing.T) {
 
 // TestBackupRefuses what is not its own, and Restore what is no backup or not empty.
 func TestBackupRefuses(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	e := p.open(t)
 	pushKeys(t, e, "k")
@@ -719,13 +719,13 @@ func TestBackupRefuses(t *testing.T) {
 // TestBackupToADiskThatDoesNotAnswer: the store, on another one, is as ready as it was.
 func TestBackupToADiskThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := newPlace(d, nil)
 		e := p.open(t)
 		pushKeys(t, e, "a")
 		answers := make(chan struct{})
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync && strings.HasPrefix(c.Name, "/backup") {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && strings.HasPrefix(c.Name, "/backup") {
 				<-answers
 			}
 			return nil
@@ -746,7 +746,7 @@ func TestBackupToADiskThatDoesNotAnswer(t *testing.T) {
 // TestBackupOfAnOlderStore: a store that was restored does not overwrite a backup that goes on where it does
 // not, as one of the store from which that backup came would.
 func TestBackupOfAnOlderStore(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	e := p.open(t)
 	pushKeys(t, e, "a")
@@ -784,7 +784,7 @@ func TestBackupOfAnOlderStore(t *testing.T) {
 
 // TestRestoreCutOff: what is left of a restore that was cut off is not opened as an empty store.
 func TestRestoreCutOff(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	e := p.open(t)
 	pushKeys(t, e, "a", "b")
@@ -795,11 +795,11 @@ func TestRestoreCutOff(t *testing.T) {
 	must(t, e.Close())
 	p.dir = "/new"
 	cut := 0
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if !c.Changes() || !strings.HasPrefix(c.Name, "/new/") {
 			return nil
 		}
-		for _, chooser := range []vfstest.Chooser{vfstest.Nothing(), vfstest.Everything(), vfstest.Seeded(uint64(cut))} {
+		for _, chooser := range []disktest.Chooser{disktest.Nothing(), disktest.Everything(), disktest.Seeded(uint64(cut))} {
 			after := d.Crash(chooser)
 			names, err := after.List("/new")
 			if err != nil || len(names) == 0 {
@@ -827,7 +827,7 @@ func TestRestoreCutOff(t *testing.T) {
 
 // TestSalvageCutOff: nor what is left of a salvage.
 func TestSalvageCutOff(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes = 1 << 30
 	e := p.open(t)
@@ -843,8 +843,8 @@ func TestSalvageCutOff(t *testing.T) {
 		}
 	}
 	killed, gone := errors.New("killed"), false
-	d.Hook(func(c vfstest.Call) error {
-		if gone = gone || c.Op == vfstest.Create && strings.HasPrefix(c.Name, "/new/runs/"); gone {
+	d.Hook(func(c disktest.Call) error {
+		if gone = gone || c.Op == disktest.Create && strings.HasPrefix(c.Name, "/new/runs/"); gone {
 			return killed
 		}
 		return nil
@@ -868,13 +868,13 @@ func TestSalvageCutOff(t *testing.T) {
 
 // TestNewStoreOnAFullDisk: a restore and a salvage say that what they wrote is to be removed.
 func TestNewStoreOnAFullDisk(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := newPlace(d, nil).open(t)
 	pushKeys(t, e, "a")
 	_, err := e.Backup(t.Context(), "/backup")
 	must(t, errors.Join(err, e.Close()))
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Write && strings.HasPrefix(c.Name, "/new/") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write && strings.HasPrefix(c.Name, "/new/") {
 			return syscall.ENOSPC
 		}
 		return nil
@@ -895,7 +895,7 @@ func TestNewStoreOnAFullDisk(t *testing.T) {
 func TestRestoreRefusesDamage(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 5))
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(far{d}, nil)
 	p.tune.SpanBytes = 1 << 30
 	e := p.open(t)
@@ -971,7 +971,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
 			rng := rand.New(rand.NewPCG(seed, 6))
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := newPlace(on(d, far), nil)
 			p.tune.SpanBytes = 1 << 30
 			e := p.open(t)
@@ -1042,8 +1042,8 @@ func TestBackupOfADamagedStore(t *testing.T) {
 			}
 			d.Flip("/data/log/0000000000000001.log", 4096+40, 1)
 			read := 0
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && slices.Contains(had, filepath.Base(c.Name)) {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && slices.Contains(had, filepath.Base(c.Name)) {
 					read++
 				}
 				return nil
@@ -1072,7 +1072,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 func TestBackupOfAStoreThatWentAnotherWay(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := newPlace(on(d, far), nil)
 			p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000 // no sstable goes but by the test
 			e := p.open(t)
@@ -1111,13 +1111,13 @@ func TestBackupOfAStoreThatWentAnotherWay(t *testing.T) {
 func TestBackupOfWhatCannotBeCopied(t *testing.T) {
 	for _, name := range []string{".run", "MANIFEST"} {
 		t.Run(name, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := newPlace(far{d}, nil)
 			e := p.open(t)
 			pushKeys(t, e, "a")
 			must(t, e.Flush(t.Context()))
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Sync && strings.HasPrefix(c.Name, "/backup") && strings.Contains(filepath.Base(c.Name), name) {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync && strings.HasPrefix(c.Name, "/backup") && strings.Contains(filepath.Base(c.Name), name) {
 					d.Flip(c.Name, 100, 1)
 				}
 				return nil
@@ -1141,7 +1141,7 @@ func TestSalvage(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			sound := vfstest.New(nil)
+			sound := disktest.New(nil)
 			p := newPlace(on(sound, far), nil)
 			p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000 // several sstables stay
 			e := p.open(t)
@@ -1204,7 +1204,7 @@ func TestSalvage(t *testing.T) {
 }
 
 // filesOf are the files of a backup, but its locks.
-func filesOf(t testing.TB, d *vfstest.Disk, dir string) (all []string) {
+func filesOf(t testing.TB, d *disktest.Disk, dir string) (all []string) {
 	t.Helper()
 	for _, sub := range []string{"", "0000000000000001", "0000000000000001/log", "sstables"} {
 		names, err := d.List(filepath.Join(dir, sub))
@@ -1218,7 +1218,7 @@ func filesOf(t testing.TB, d *vfstest.Disk, dir string) (all []string) {
 	return all
 }
 
-func contentsOf(t testing.TB, d *vfstest.Disk, name string) string {
+func contentsOf(t testing.TB, d *disktest.Disk, name string) string {
 	t.Helper()
 	f, err := d.Open(name)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -18,7 +18,7 @@ import (
 // anybody's doing.
 func TestBallast(t *testing.T) {
 	t.Parallel()
-	d := vfstest.New(&vfstest.Config{Space: 4 << 20})
+	d := disktest.New(&disktest.Config{Space: 4 << 20})
 	p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, BallastBytes: 1 << 20},
 		diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 256 << 10, MergeTables: 4}}
 	e := p.open(t)

@@ -11,12 +11,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // loseSegments removes all files of the log of a store.
-func loseSegments(t *testing.T, d *vfstest.Disk, dir string) {
+func loseSegments(t *testing.T, d *disktest.Disk, dir string) {
 	t.Helper()
 	names, err := d.List(filepath.Join(dir, "log"))
 	must(t, err)
@@ -58,15 +58,15 @@ func TestAllSegmentsLost(t *testing.T) {
 // kills the process: it can be opened, the check finds nothing wrong, and what is answered then is kept.
 func TestFirstOpeningCutOff(t *testing.T) {
 	m := (&machines{clock: enginetest.NewClock()}).machine()
-	var losses []*vfstest.Disk
-	place := func(d *vfstest.Disk) place {
+	var losses []*disktest.Disk
+	place := func(d *disktest.Disk) place {
 		return place{d, "data", diskengine.Config{Now: m.clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
 	}
 	d := m.disk
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Changes() {
 			n := 0
-			for chooser := range vfstest.Every() {
+			for chooser := range disktest.Every() {
 				if losses = append(losses, d.Crash(chooser)); n == 16 {
 					break
 				}
@@ -91,7 +91,7 @@ func TestFirstOpeningCutOff(t *testing.T) {
 		}
 		e := place(d).open(t)
 		must(t, pushAll(t, e, message("q", "b", 0)))
-		d = d.Crash(vfstest.Nothing())
+		d = d.Crash(disktest.Nothing())
 		must(t, e.Close())
 		e = place(d).open(t)
 		if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "b"}); err != nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -24,7 +24,7 @@ import (
 type bodies struct {
 	*testing.T
 	place
-	disk    *vfstest.Disk
+	disk    *disktest.Disk
 	stopped bool
 	*diskengine.Engine
 }
@@ -32,7 +32,7 @@ type bodies struct {
 // inBubble opens a store with the least memory, in a bubble, and closes it.
 func inBubble(t *testing.T, fn func(b *bodies)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		b := &bodies{T: t, disk: d, place: place{d, "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory}, diskengine.Tune{}}}
 		b.Engine = b.open(t)
 		fn(b)
@@ -77,8 +77,8 @@ func (b *bodies) waits(what string, push chan error) {
 // holds has the disk take no large piece until what it returns is called.
 func (b *bodies) holds() (goOn func()) {
 	write := make(chan struct{})
-	b.disk.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Write && c.Len > 1<<19 {
+	b.disk.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write && c.Len > 1<<19 {
 			<-write
 		}
 		return nil
@@ -120,7 +120,7 @@ func TestLargeBodiesWait(t *testing.T) {
 		if err := b.Close(); err != nil {
 			b.Fatal(err)
 		}
-		b.fs = b.disk.Crash(vfstest.Nothing())
+		b.fs = b.disk.Crash(disktest.Nothing())
 		b.Engine = b.open(t)
 		if i, err := b.Get(b.Context(), engine.Ref{Queue: "q", Key: "one"}); err != nil || !bytes.Equal(i.Body, b.large("one", alone)) {
 			b.Errorf("%d bytes are there again: %v", len(i.Body), err)
@@ -163,8 +163,8 @@ func TestLargeBodiesWaitForWindows(t *testing.T) {
 		"its call": {meanwhile: func(_ *bodies, leave func()) { leave() }, want: context.Canceled},
 		"closed":   {meanwhile: func(b *bodies, _ func()) { go func() { _ = b.Close() }() }, want: engine.ErrClosed},
 		"stopped": {meanwhile: func(b *bodies, _ func()) {
-			b.disk.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Sync && strings.HasSuffix(c.Name, ".log") {
+			b.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".log") {
 					return syscall.EIO
 				}
 				return nil
@@ -175,7 +175,7 @@ func TestLargeBodiesWaitForWindows(t *testing.T) {
 			}
 		}, want: engine.ErrUnavailable},
 		"fails": {meanwhile: func(b *bodies, _ func()) {
-			b.disk.Hook(func(c vfstest.Call) error {
+			b.disk.Hook(func(c disktest.Call) error {
 				if strings.HasSuffix(c.Name, ".run") {
 					return syscall.EIO
 				}
@@ -269,8 +269,8 @@ func TestBodiesGatherInTheLog(t *testing.T) {
 	for _, size := range []int{60_000, 70_000} {
 		inBubble(t, func(b *bodies) {
 			writes := 0
-			b.disk.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Write && ofLog(c) && c.Len > size {
+			b.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Write && ofLog(c) && c.Len > size {
 					writes++
 				}
 				return nil
@@ -296,7 +296,7 @@ func TestBodiesGatherInTheLog(t *testing.T) {
 func TestLargeBodiesOfAllKinds(t *testing.T) {
 	clock := enginetest.NewClock()
 	push := func(large []byte) []engine.PushResult {
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, Now: clock.Now}, diskengine.Tune{}}
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, Now: clock.Now}, diskengine.Tune{}}
 		e := p.open(t)
 		if _, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: 6}, ""); err != nil {
 			t.Fatal(err)
@@ -342,7 +342,7 @@ func TestLargeBodiesOfAllKinds(t *testing.T) {
 // given back would crash, or have another's bytes.
 func TestLargeBodiesComeAndGo(t *testing.T) {
 	const callers, each, least, most = 4, 15, 60 << 10, 700 << 10 // some of them are not large
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory}, diskengine.Tune{}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory}, diskengine.Tune{}}
 	e := p.open(t)
 	is := func(key string, body []byte) {
 		t.Helper()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -110,7 +110,7 @@ func TestDiskIsBounded(t *testing.T) {
 // holdings is a store, and what it holds as it is counted without asking it.
 type holdings struct {
 	t     *testing.T
-	disk  *vfstest.Disk
+	disk  *disktest.Disk
 	e     *diskengine.Engine
 	rng   *rand.Rand
 	keys  string
@@ -123,7 +123,7 @@ type holdings struct {
 }
 
 func newHoldings(t *testing.T, keys string) *holdings {
-	d := vfstest.New(&vfstest.Config{Sector: 4096})
+	d := disktest.New(&disktest.Config{Sector: 4096})
 	clock := enginetest.NewClock()
 	s := &holdings{t: t, disk: d, rng: rand.New(rand.NewPCG(1, 2)), keys: keys, queue: "q", due: time.Hour,
 		live: make(map[string]int), dead: make(map[string]int)}

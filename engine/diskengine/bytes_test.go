@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // tally is a file system that counts the bytes written to it, by cause.
@@ -76,7 +76,7 @@ func (f *tallied) WriteAt(p []byte, off int64) (int, error) {
 // thousand wait: nothing of them but their records is written, and the log is let go all the same.
 func TestHandledSoonIsWrittenOnce(t *testing.T) {
 	const n, batch, waits, limit = 20_000, 250, 4, 400
-	c := &tally{FS: vfstest.New(nil), by: make(map[string]int64)}
+	c := &tally{FS: disktest.New(nil), by: make(map[string]int64)}
 	e := place{c, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 128 << 10, SpanBytes: 1 << 20}}.open(t)
 	defer e.Close()
 	var leased []string

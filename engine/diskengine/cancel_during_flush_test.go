@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -18,7 +18,7 @@ func TestCancelDuringFlushAndMerge(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			var e *diskengine.Engine
 			came := false
-			p := newPlace(vfstest.New(nil), nil)
+			p := newPlace(disktest.New(nil), nil)
 			p.tune.Still = true
 			p.tune.Between = func(at string) {
 				if at == where && !came {
@@ -64,7 +64,7 @@ func TestCancelDuringFlushAndMerge(t *testing.T) {
 // TestLapsedLeaseOutlivesAFlush: of a lease that had lapsed before the log was let go, the attempt counts and
 // the token settles in a store that is opened anew.
 func TestLapsedLeaseOutlivesAFlush(t *testing.T) {
-	clock, d := enginetest.NewClock(), vfstest.New(nil)
+	clock, d := enginetest.NewClock(), disktest.New(nil)
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	e := p.open(t)
 	must(t, pushAll(t, e, message("q", "a", 0), message("q", "b", 0)))

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -76,9 +76,9 @@ func TestStoresAreSound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var losses, tables, torn atomic.Int64
-	for k := range uint64(vfstest.Thorough(4, 50)) {
+	for k := range uint64(disktest.Thorough(4, 50)) {
 		rng, clock, calls := rand.New(rand.NewPCG(seed, k)), enginetest.NewClock(), atomic.Uint64{}
-		d := vfstest.New(&vfstest.Config{Stale: true})
+		d := disktest.New(&disktest.Config{Stale: true})
 		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, small}
 		p.tune.OnHeap = true
 		p.tune.Between = func(where string) {
@@ -86,7 +86,7 @@ func TestStoresAreSound(t *testing.T) {
 			if n%3 != 0 {
 				return
 			}
-			for _, c := range []vfstest.Chooser{vfstest.Seeded(seed + n), [...]vfstest.Chooser{vfstest.Nothing(), vfstest.Everything()}[n/3%2]} {
+			for _, c := range []disktest.Chooser{disktest.Seeded(seed + n), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[n/3%2]} {
 				rep, err := verify.Check(d.Crash(c), "data", nil)
 				if err != nil || !rep.Sound() {
 					t.Errorf("seed %d, history %d: power lost at %s, call %d: %v, %+v", seed, k, where, n, err, rep)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,7 +17,7 @@ func TestClaimOfAStateLasts(t *testing.T) {
 	for _, state := range []engine.State{engine.Scheduled, engine.Dead} {
 		for _, flushed := range []bool{false, true} {
 			t.Run(fmt.Sprint(state, " flushed ", flushed), func(t *testing.T) {
-				d, clock := vfstest.New(nil), enginetest.NewClock()
+				d, clock := disktest.New(nil), enginetest.NewClock()
 				p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 				e := p.open(t)
 				m := message("q", "a", time.Hour)
@@ -39,7 +39,7 @@ func TestClaimOfAStateLasts(t *testing.T) {
 					t.Fatalf("%+v, %v", l, err)
 				}
 				must(t, e.Sound())
-				lost := d.Crash(vfstest.Nothing())
+				lost := d.Crash(disktest.Nothing())
 				must(t, e.Close())
 
 				p.fs = lost

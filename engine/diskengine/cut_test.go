@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -54,7 +54,7 @@ func TestLongContentsStayWhole(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := place{vfstest.New(nil), "data", diskengine.Config{Now: enginetest.NewClock().Now, Logger: quiet}, diskengine.Tune{}}
+			p := place{disktest.New(nil), "data", diskengine.Config{Now: enginetest.NewClock().Now, Logger: quiet}, diskengine.Tune{}}
 			e := p.open(t)
 			m := message("q", "k", 0)
 			m.Body = noise(100 << 10)

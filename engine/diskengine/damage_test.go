@@ -19,12 +19,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // spoil flips a bit in the only sstable of a store, some way into its entries.
-func spoil(t *testing.T, d *vfstest.Disk, off int64) {
+func spoil(t *testing.T, d *disktest.Disk, off int64) {
 	t.Helper()
 	names, err := d.List(filepath.Join("data", "runs"))
 	if err != nil {
@@ -77,7 +77,7 @@ func drain(t *testing.T, e engine.Engine) (keys []string) {
 func TestDamageIsPassedOver(t *testing.T) {
 	const n = 200
 	for _, again := range []bool{false, true} {
-		d, clock := vfstest.New(nil), enginetest.NewClock()
+		d, clock := disktest.New(nil), enginetest.NewClock()
 		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 		e := p.open(t)
 		ids := make(map[string]engine.ID)
@@ -170,7 +170,7 @@ func toldOf(t *testing.T, err error, id engine.ID) {
 // is over the queue goes on, and the store can be opened.
 func TestDamageOfTheLeased(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		d, clock := vfstest.New(nil), enginetest.NewClock()
+		d, clock := disktest.New(nil), enginetest.NewClock()
 		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 		e := p.open(t)
 		for i := range 20 {
@@ -220,7 +220,7 @@ func TestDamageOfTheLeased(t *testing.T) {
 // are refused one by one, those beside them are carried out, and all is leased.
 func TestDamageOfAnIndex(t *testing.T) {
 	const n = 50
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 	e := p.open(t)
 	for i := range n {
@@ -261,7 +261,7 @@ func TestDamageOfAnIndex(t *testing.T) {
 // TestAWantFailsAlone leases from two queues while what one of them has cannot be read for a while:
 // the other gets its messages, and the first one its own when it can.
 func TestAWantFailsAlone(t *testing.T) {
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 	e := p.open(t)
 	push(t, e, "a", 0)
@@ -271,8 +271,8 @@ func TestAWantFailsAlone(t *testing.T) {
 	if r, err := e.Push(t.Context(), []engine.Message{{Queue: "other", Key: "b"}}); err != nil || r[0].Err != nil {
 		t.Fatal(r, err)
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			return syscall.EIO
 		}
 		return nil
@@ -296,7 +296,7 @@ func TestAWantFailsAlone(t *testing.T) {
 
 // TestSettlementOfDamage settles a message that cannot be read any more: the error names it.
 func TestSettlementOfDamage(t *testing.T) {
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}.open(t)
 	push(t, e, "a", 0)
 	if err := e.Flush(t.Context()); err != nil {
@@ -327,8 +327,8 @@ func TestPurgeDropsWhatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if refused {
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 1000 {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 1000 {
 					return syscall.EIO
 				}
 				return nil
@@ -359,7 +359,7 @@ func TestPurgeDropsWhatCannotBeRead(t *testing.T) {
 // TestLeasesWaitForADiskThatCannotRead leases from a queue whose first block the disk refuses to read:
 // that fails each time, and of nothing behind it either.
 func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}.open(t)
 	for i := range 200 {
 		push(t, e, fmt.Sprint(i), 0)
@@ -367,8 +367,8 @@ func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
 	if err := e.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 300 {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 300 {
 			return syscall.EIO
 		}
 		return nil
@@ -391,7 +391,7 @@ func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
 // TestOpenOfAMalformedBitmap opens a store whose manifest has a deletion bitmap that is none, and salvages it: which
 // messages were deleted is lost, and all that can be read is kept.
 func TestOpenOfAMalformedBitmap(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes = 1 << 30
 	e := p.open(t)
@@ -422,7 +422,7 @@ func TestOpenOfAMalformedBitmap(t *testing.T) {
 // its caller can leave.
 func TestCallerLeavesTheLookForAnId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{BlockBytes: 512}}.open(t)
 		for i := range 20 {
 			pushKeys(t, e, fmt.Sprint(i))
@@ -432,8 +432,8 @@ func TestCallerLeavesTheLookForAnId(t *testing.T) {
 		ref := engine.Ref{Queue: "q", Key: "0"}
 		var reads, hangs atomic.Int64
 		gate := make(chan struct{})
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && reads.Add(1) == hangs.Load() {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && reads.Add(1) == hangs.Load() {
 				<-gate
 			}
 			return nil
@@ -465,7 +465,7 @@ func TestCallerLeavesTheLookForAnId(t *testing.T) {
 // TestDamageOfWhatIsRemembered: a key that is remembered cannot be read. The error does not say that a cancel
 // frees it, since that finds none; a purge does.
 func TestDamageOfWhatIsRemembered(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{BlockBytes: 512}}.open(t)
 	const n = 20
 	for i := range n {
@@ -498,7 +498,7 @@ func TestDamageOfWhatIsRemembered(t *testing.T) {
 // TestDamageWithARightChecksum: the value of a message in an sstable is as it was written, and means nothing. It is
 // damaged as one whose checksum is wrong, and the others are not.
 func TestDamageWithARightChecksum(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	ids := make(map[string]engine.ID)
 	for _, key := range []string{"a", "b", "c"} {
@@ -526,7 +526,7 @@ func TestDamageWithARightChecksum(t *testing.T) {
 
 // TestRememberedWithARightChecksum: nor does what is known of a key that is remembered mean anything.
 func TestRememberedWithARightChecksum(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	for _, key := range []string{"a", "b"} {
 		m := message("q", key, 0)
@@ -555,7 +555,7 @@ func TestContentThatMeansNothing(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
 			var log bytes.Buffer
-			e := place{vfstest.New(nil), "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+			e := place{disktest.New(nil), "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 			r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
 			must(t, err)
 			must(t, pushAll(t, e, message("q", "b", 0)))
@@ -585,7 +585,7 @@ func TestContentThatMeansNothing(t *testing.T) {
 // told, and no one waits for it.
 func TestTurnOfWhatIsDamaged(t *testing.T) {
 	var log bytes.Buffer
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	must(t, pushAll(t, e, message("q", "a", 0), message("q", "b", 0)))
 	settle(t, e, lease(t, e, "q", 1), engine.Ack) // the other has its turn
@@ -603,7 +603,7 @@ func TestTurnOfWhatIsDamaged(t *testing.T) {
 
 // TestRecentThatMeansNothing: nor does one keep the others back that is in no sstable yet.
 func TestRecentThatMeansNothing(t *testing.T) {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
 	must(t, err)
 	must(t, pushAll(t, e, message("q", "b", 0)))
@@ -617,7 +617,7 @@ func TestRecentThatMeansNothing(t *testing.T) {
 // TestFlushOfManyFails: a flush of more than is begun anew in one slice fails, and then succeeds.
 func TestFlushOfManyFails(t *testing.T) {
 	const n = 10_000
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20, AheadSpans: -1}}.open(t)
 	for i := 0; i < n; i += 1000 {
 		var some []engine.Message
@@ -626,8 +626,8 @@ func TestFlushOfManyFails(t *testing.T) {
 		}
 		must(t, pushAll(t, e, some...))
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Create && strings.HasSuffix(c.Name, "MANIFEST.new") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Create && strings.HasSuffix(c.Name, "MANIFEST.new") {
 			return syscall.ENOSPC
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -22,7 +22,7 @@ import (
 // When the power goes as soon as the manifest names them, the message is there, moved or not.
 func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	var (
-		d         = vfstest.New(nil)
+		d         = disktest.New(nil)
 		clock     = enginetest.NewClock()
 		armed     atomic.Bool
 		flushing  atomic.Bool
@@ -65,8 +65,8 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "Z"}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load() {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load() {
 			<-syncing
 		}
 		return nil
@@ -96,7 +96,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	case <-settling: // as it should
 	}
 	after := p
-	after.fs = d.Crash(vfstest.Nothing())
+	after.fs = d.Crash(disktest.Nothing())
 	after.tune.Stepped = nil
 	close(syncing)
 	<-answered
@@ -121,7 +121,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 	failed := 0
 	for n, more := 1, true; more; n++ {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
 		e := p.open(t)
 		pushKeys(t, e, "cancelled", "stays")
@@ -131,7 +131,7 @@ func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 		pushKeys(t, e, "new")
 		var left atomic.Int64
 		left.Store(int64(n))
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			if left.Add(-1) == 0 {
 				return syscall.EIO
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/internal/leaktest"
 )
@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 			h := harness(clock, func(t *testing.T) place {
 				tune.OnHeap = true
 				tune.Sound = func(err error) { panic(err) }
-				return place{vfstest.New(&vfstest.Config{}), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, tune}
+				return place{disktest.New(&disktest.Config{}), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, tune}
 			})
 			h.Histories = 10
 			enginetest.Run(t, h)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestExtendedAfterItLapsed(t *testing.T) {
 	for _, purged := range []bool{false, true} {
 		t.Run(fmt.Sprint("purged ", purged), func(t *testing.T) {
-			clock, d := enginetest.NewClock(), vfstest.New(nil)
+			clock, d := enginetest.NewClock(), disktest.New(nil)
 			var meanwhile atomic.Pointer[func()]
 			p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true, Between: func(where string) {
 				if fn := meanwhile.Load(); where == "rewrite leases" && fn != nil && meanwhile.CompareAndSwap(fn, nil) {

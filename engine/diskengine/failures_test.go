@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -70,7 +70,7 @@ func failing(t testing.TB, e *diskengine.Engine, clock *enginetest.Clock) (keys 
 // TestFailuresAndWorkersAreKept: whatever a store goes through, messages show the failures
 // that they had, and leases their workers.
 func TestFailuresAndWorkersAreKept(t *testing.T) {
-	p := newPlace(vfstest.New(nil), nil)
+	p := newPlace(disktest.New(nil), nil)
 	clock := enginetest.NewClock()
 	p.cfg.Now = clock.Now
 	e := p.open(t)
@@ -110,7 +110,7 @@ func TestFailuresAndWorkersAreKept(t *testing.T) {
 		{"opened again", func() { must(t, e.Close()); again("") }},
 		{"merged", func() { must(t, e.Merge(t.Context())) }},
 		{"killed", func() {
-			disk := p.fs.(*vfstest.Disk).Kill()
+			disk := p.fs.(*disktest.Disk).Kill()
 			must(t, e.Close())
 			p.fs = disk
 			again("")

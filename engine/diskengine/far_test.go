@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestDueInTheYear9999(t *testing.T) {
 	first := time.Date(1, 1, 1, 0, 0, 0, 1e6, time.UTC)
 	last := time.Date(engine.MaxYear, 12, 31, 23, 59, 59, 999e6, time.UTC)
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 512, OnHeap: true}}
 	p.tune.Sound = func(err error) { panic(err) }
 	e := p.open(t)

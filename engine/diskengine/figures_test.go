@@ -12,13 +12,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // What is pushed is synced, flushed and merged, and each shows.
 func TestFiguresOfWrites(t *testing.T) {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, BlockBytes: 512}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, BlockBytes: 512}}.open(t)
 	defer e.Close()
 	is := func(name, label string) float64 { t.Helper(); return enginetest.FigureOf(t, e, name, label) }
 	if n := is("disk_written_bytes", "sstable"); n != 0 {
@@ -83,14 +83,14 @@ func TestFiguresOfWrites(t *testing.T) {
 
 // A disk that fails stops the store, and it says so, also once it is closed.
 func TestFiguresOfFailures(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 	if err := e.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	reads(t, e, "disk_stopped", "", none)
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync {
 			return syscall.EIO
 		}
 		return nil
@@ -111,10 +111,10 @@ func TestFiguresOfFailures(t *testing.T) {
 
 // An sstable that cannot be written is counted, and what was in it stays.
 func TestFiguresOfBackgroundWork(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	var broken atomic.Bool
-	d.Hook(func(c vfstest.Call) error {
-		if broken.Load() && c.Op == vfstest.Create && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if broken.Load() && c.Op == disktest.Create && strings.HasSuffix(c.Name, ".run") {
 			return syscall.EMFILE
 		}
 		return nil
@@ -135,11 +135,11 @@ func TestFiguresOfBackgroundWork(t *testing.T) {
 func TestFiguresOfAHangingDisk(t *testing.T) { synctest.Test(t, figuresHanging) }
 
 func figuresHanging(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 	defer e.Close()
 	on := make(chan struct{})
-	d.Hook(func(vfstest.Call) error { <-on; return nil })
+	d.Hook(func(disktest.Call) error { <-on; return nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := e.Push(ctx, []engine.Message{message("q", "a", 0)}); !errors.Is(err, context.DeadlineExceeded) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -27,7 +27,7 @@ func (a amid) Err() error {
 func TestForecastOfATimeThatGoesOn(t *testing.T) {
 	const minutes = 1000
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{OnHeap: true}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{OnHeap: true}}
 	e := p.open(t)
 	defer e.Close()
 	begin := clock.Now().Truncate(time.Minute)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestQueuesAreForgotten makes a queue for each of many users, which is empty again soon: what is known of
@@ -16,7 +16,7 @@ import (
 func TestQueuesAreForgotten(t *testing.T) {
 	const n = 1500
 	synctest.Test(t, func(t *testing.T) {
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10}}
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10}}
 		e := p.open(t)
 		var msgs []engine.Message
 		var refs []engine.Ref
@@ -75,7 +75,7 @@ func TestQueuesAreForgotten(t *testing.T) {
 // the turns that it leaves behind do not fill the memory.
 func TestTurnsAreBounded(t *testing.T) {
 	const ready = 100
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, Ready: ready}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, Ready: ready}}.open(t)
 	push(t, e, "a", 0)
 	push(t, e, "b", 0)
 	lease(t, e, "q", 1) // from then on who is ready gets a turn at once

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPushesToAHangingDiskSayWhatTheyKnow has pushes end while the disk does not answer: each is there once
@@ -20,11 +20,11 @@ import (
 func TestPushesToAHangingDiskSayWhatTheyKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 24
-		d, gate := vfstest.New(nil), make(chan struct{})
+		d, gate := disktest.New(nil), make(chan struct{})
 		e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{}}.open(t)
 		synctest.Wait() // segments are ahead
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync && strings.HasSuffix(c.Name, ".log") {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".log") {
 				<-gate
 			}
 			return nil
@@ -74,27 +74,27 @@ func TestPushesToAHangingDiskSayWhatTheyKnow(t *testing.T) {
 
 // TestCloseOnAHangingDisk: Close says what hangs, and what goes on ends with the disk's answer.
 func TestCloseOnAHangingDisk(t *testing.T) {
-	for _, at := range []string{vfstest.Sync, vfstest.Close} {
+	for _, at := range []string{disktest.Sync, disktest.Close} {
 		t.Run(at, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { closeHanging(t, at) }) })
 	}
 }
 
 func closeHanging(t *testing.T, at string) {
 	const bound = 7 * time.Second
-	d := vfstest.New(&vfstest.Config{})
+	d := disktest.New(&disktest.Config{})
 	p := place{d, "data", diskengine.Config{Logger: quiet, CloseTimeout: bound}, small}
 	e := p.open(t)
 	if err := pushAll(t, e, message("q", "kept", time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	gate := make(chan struct{})
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Op == at && strings.HasSuffix(c.Name, ".log") {
 			<-gate
 		}
 		return nil
 	})
-	if at == vfstest.Sync {
+	if at == disktest.Sync {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := e.Push(ctx, []engine.Message{message("q", "unknown", time.Hour)}); !errors.Is(err, context.DeadlineExceeded) {

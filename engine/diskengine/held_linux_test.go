@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // holdTimes notes for how long the lock of an engine was held at most, by processor time: how busy the
@@ -194,7 +194,7 @@ func TestMergeHoldsTheLockForFew(t *testing.T) {
 			s.most = map[string]hold{} // of what comes now
 			s.mu.Unlock()
 		}
-		e, err := diskengine.OpenOn(vfstest.New(nil), "data", &diskengine.Config{Logger: quiet}, diskengine.Tune{Held: s.held, Between: between, SegmentBytes: 64 << 20})
+		e, err := diskengine.OpenOn(disktest.New(nil), "data", &diskengine.Config{Logger: quiet}, diskengine.Tune{Held: s.held, Between: between, SegmentBytes: 64 << 20})
 		s.must(err)
 		defer func() { s.must(e.Close()) }()
 		s.Engine, purge = e, "q"

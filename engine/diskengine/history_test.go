@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // history lists all finished messages of a queue, the newest first, in pages.
@@ -35,7 +35,7 @@ func history(t testing.TB, e *diskengine.Engine, queue string) (all []engine.Inf
 // same while it moves to sstables, these are merged, and the store is opened again.
 func TestHistoryOutOfSSTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour}}, small}
+		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour}}, small}
 		e := p.open(t)
 		var msgs []engine.Message
 		for i := range 30 {
@@ -165,7 +165,7 @@ func TestHistoryDropsTheOldest(t *testing.T) {
 
 func dropsTheOldest(t *testing.T, tune diskengine.Tune) {
 	const most = 20
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour, Max: most}}, tune}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour, Max: most}}, tune}
 	e := p.open(t)
 	var ended []engine.ID
 	for round := range 20 {
@@ -221,7 +221,7 @@ func dropsTheOldest(t *testing.T, tune diskengine.Tune) {
 // once, and others are once there is space.
 func TestHistoryWhileSpaceIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, log := vfstest.New(nil), new(bytes.Buffer)
+		d, log := disktest.New(nil), new(bytes.Buffer)
 		cfg := diskengine.Config{Logger: slog.New(slog.NewTextHandler(log, nil)), MinFreeBytes: 1 << 20, History: engine.History{Keep: time.Hour}}
 		e := place{d, "data", cfg, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		for i := range 10 {

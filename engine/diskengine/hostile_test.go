@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -40,7 +40,7 @@ func hostileKeys() (keys []string) {
 // again, and cancelled alone.
 func TestHostileKeys(t *testing.T) {
 	keys, queues := hostileKeys(), []string{"a", "b", "ab"}
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, OnHeap: true}}
 	e := p.open(t)
 	ids := make(map[engine.Ref]engine.ID)
@@ -120,7 +120,7 @@ func TestHostileKeys(t *testing.T) {
 func TestKeysCannotBeMadeToCollide(t *testing.T) {
 	secrets := make(map[string]string)
 	for _, dir := range []string{"one", "two"} {
-		p := place{vfstest.New(nil), dir, diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
+		p := place{disktest.New(nil), dir, diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 		var of [2]string
 		for i := range of {
 			e := p.open(t)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,9 +17,9 @@ import (
 // once, those of priority first within what is put in order, and what is near keeps to its share.
 func TestOneInstant(t *testing.T) {
 	const ready, callers = 256, 64
-	n := vfstest.Thorough(6000, 50)
+	n := disktest.Thorough(6000, 50)
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 4 << 10, MergeTables: 100, Ready: ready, OnHeap: true}}
 	e := p.open(t)
 	ctx := t.Context()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -122,8 +122,8 @@ func TestWhoIsBeforeALargeBodyThatIsKept(t *testing.T) {
 	inBubble(t, func(b *bodies) {
 		b.flushed(100<<10, "a", "b", "c")
 		goOn, reads := make(chan struct{}), 0
-		b.disk.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+		b.disk.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 				if reads++; reads == 3 { // once it is let in for what it keeps
 					<-goOn
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -16,7 +16,7 @@ import (
 // its lapse, writes those down in entries of the log that are not too long for it.
 func TestLargeOnesDieAmidAnAtomicPush(t *testing.T) {
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1, Now: clock.Now}, diskengine.Tune{SegmentBytes: 1 << 20, EntryBytes: 4 << 20, OnHeap: true}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1, Now: clock.Now}, diskengine.Tune{SegmentBytes: 1 << 20, EntryBytes: 4 << 20, OnHeap: true}}
 	e := p.open(t)
 	defer func() {
 		if err := e.Close(); err != nil {

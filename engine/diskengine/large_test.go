@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -33,7 +33,7 @@ func large(t *testing.T, e engine.Engine, n, body int, m engine.Message) {
 // them leased: no more is read at a time than an answer holds.
 func TestLargeContentsAreReadFewAtATime(t *testing.T) {
 	const n, body = 80, 256 << 10 // 20 MiB
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{}}
 	e := p.open(t)
 	large(t, e, n, body, engine.Message{})
@@ -41,8 +41,8 @@ func TestLargeContentsAreReadFewAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			read.Add(int64(c.Len))
 		}
 		return nil
@@ -78,7 +78,7 @@ func TestLargeContentsAreReadFewAtATime(t *testing.T) {
 // have, and rearms them as one: that is refused, and the store goes on.
 func TestLongEntriesAreCut(t *testing.T) {
 	const n, body = 70, 128 << 10 // 8.75 MiB
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{EntryBytes: 2 << 20}}
 	var sealed atomic.Bool
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -124,7 +124,7 @@ func TestLongEntriesAreCut(t *testing.T) {
 // TestTooLargeABody pushes bodies that are larger than any may be, alone, beside others and as one: each
 // is refused, and the store goes on.
 func TestTooLargeABody(t *testing.T) {
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, EntryBytes: 400 << 10}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, EntryBytes: 400 << 10}}
 	e := p.open(t)
 	most := e.Capabilities().MaxBody
 	msgs := make([]engine.Message, 3)
@@ -152,7 +152,7 @@ func TestTooLargeABody(t *testing.T) {
 // TestLargestBodies takes bodies as large as any may be through memory, an sstable, a merge and an opening, to
 // those who lease them.
 func TestLargestBodies(t *testing.T) {
-	n := vfstest.Thorough(1, 20)
+	n := disktest.Thorough(1, 20)
 	p := place{vfs.OS{}, t.TempDir(), diskengine.Config{Logger: quiet, MemoryBytes: 64 << 20}, diskengine.Tune{}}
 	e := p.open(t)
 	most := e.Capabilities().MaxBody

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // Queues of large messages, which together have far more than one answer holds.
@@ -23,7 +23,7 @@ const (
 
 // pushLargeQueues pushes them, due now, to a store with the least memory.
 func pushLargeQueues(t *testing.T) *diskengine.Engine {
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory, MinFreeBytes: -1}, diskengine.Tune{}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory, MinFreeBytes: -1}, diskengine.Tune{}}
 	e := p.open(t)
 	for i := range largeQueues {
 		for k := range largeEach {

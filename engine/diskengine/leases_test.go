@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -19,7 +19,7 @@ import (
 // comes back with its attempt and its error.
 func TestLeasesAreBounded(t *testing.T) {
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MaxLeases: 40}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MaxLeases: 40}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	e := p.open(t)
 	for _, queue := range []string{"a", "b"} {
 		var all []engine.Message
@@ -94,7 +94,7 @@ func TestLeasesAreBounded(t *testing.T) {
 func TestLeasedAreListedByDeadline(t *testing.T) {
 	const n = 120
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	e := p.open(t)
 	var msgs []engine.Message
 	for i := range n {

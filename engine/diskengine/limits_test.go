@@ -7,13 +7,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestAtomicPushBeyondTheLimit: where there are more messages than may be by now, a push as one that makes
 // none is accepted, as one by one.
 func TestAtomicPushBeyondTheLimit(t *testing.T) {
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, OnHeap: true}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, RetryFor: -1, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, OnHeap: true}}
 	e := p.open(t)
 	a, b := message("q", "a", time.Hour), message("q", "b", time.Hour)
 	err := pushAll(t, e, a, b, message("q", "c", time.Hour))

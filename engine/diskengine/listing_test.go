@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -18,7 +18,7 @@ import (
 // on one page, and of each sstable little more is read than is shown of it.
 func TestPagesReadWhatTheyShow(t *testing.T) {
 	const runs, each, limit = 12, 400, 100
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 1 << 10, MergeTables: 100}}
 	e := p.open(t)
 	n := 0
@@ -45,8 +45,8 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 	}
 	size := int64(enginetest.FigureOf(t, e, "disk_written_bytes", "sstable"))
 	var read atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			read.Add(int64(c.Len))
 		}
 		return nil
@@ -88,7 +88,7 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 func TestPagesOfOneTime(t *testing.T) {
 	const n = 5
 	clock := enginetest.NewClock()
-	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 	for i := range n {
 		must(t, pushAll(t, e, message("q", fmt.Sprint(i), time.Hour)))
 	}
@@ -111,7 +111,7 @@ func TestPagesOfOneTime(t *testing.T) {
 // a block, is in memory.
 func TestNextDueBehindWhatWent(t *testing.T) {
 	clock := enginetest.NewClock()
-	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 	for _, key := range []string{"1", "2", "3"} {
 		in, err := time.ParseDuration(key + "h")
 		must(t, errors.Join(err, pushAll(t, e, message("q", key, in))))

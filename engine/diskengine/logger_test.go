@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // stuck is a handler that blocks.
@@ -29,7 +29,7 @@ func (s stuck) Handle(context.Context, slog.Record) error {
 // TestLoggerThatBlocks: who is told something that a blocked logger does not take waits for it, and nobody else.
 func TestLoggerThatBlocks(t *testing.T) {
 	h := stuck{slog.NewTextHandler(t.Output(), nil), make(chan struct{}, 1), make(chan struct{})}
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: slog.New(h), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	must(t, pushAll(t, e, message("q", "a", 0), message("q", "b", 0)))
 	settle(t, e, lease(t, e, "q", 1), engine.Ack) // the other has its turn

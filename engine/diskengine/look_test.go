@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -43,7 +43,7 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			var mu sync.Mutex
 			stepped, changing, changes := true, false, 0
 			p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, MergeTables: 1000}}
@@ -63,8 +63,8 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 				stepped = false
 				return !was && changing
 			}
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op != vfstest.Read || !strings.HasSuffix(c.Name, ".run") || !due() {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || !due() {
 					return nil
 				}
 				if changes++; changes == most {
@@ -104,7 +104,7 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 func TestWhatGoesWhileItIsRead(t *testing.T) {
 	for name, byID := range map[string]bool{"by id": true, "dead, by key": false} {
 		t.Run(name, func(t *testing.T) {
-			d, clock := vfstest.New(nil), enginetest.NewClock()
+			d, clock := disktest.New(nil), enginetest.NewClock()
 			e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 			must(t, pushAll(t, e, message("q", "a", 0)))
 			settle(t, e, lease(t, e, "q", 1), engine.Bury)
@@ -114,8 +114,8 @@ func TestWhatGoesWhileItIsRead(t *testing.T) {
 			must(t, e.Flush(t.Context()))
 			last := engine.Ref{Queue: "q", ID: 2}
 			var cancelled atomic.Bool
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && cancelled.CompareAndSwap(false, true) {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && cancelled.CompareAndSwap(false, true) {
 					errs, err := e.Cancel(t.Context(), []engine.Ref{last}) // the indexes have led to it already
 					if err = errors.Join(append(errs, err)...); err != nil {
 						t.Error(err)
@@ -166,7 +166,7 @@ func TestLeaseAmidAMerge(t *testing.T) {
 
 // amidARead is an engine, and has a function called within the next read of an sstable.
 func amidARead(t *testing.T) (e *diskengine.Engine, during func(func() error)) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e = place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}.open(t)
 	called := false
 	t.Cleanup(func() {
@@ -178,8 +178,8 @@ func amidARead(t *testing.T) (e *diskengine.Engine, during func(func() error)) {
 	})
 	return e, func(do func() error) {
 		var once atomic.Bool
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && once.CompareAndSwap(false, true) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && once.CompareAndSwap(false, true) {
 				called = true
 				if err := do(); err != nil {
 					t.Error(err)

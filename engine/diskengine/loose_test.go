@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -51,7 +51,7 @@ func inMotion(t *testing.T, memory int64, between func(m *moving, where string),
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{T: t}
 		tune := diskengine.Tune{Between: func(where string) { between(m, where) }}
-		m.Engine = place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: memory}, tune}.open(t)
+		m.Engine = place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MemoryBytes: memory}, tune}.open(t)
 		synctest.Wait() // until the background has looked
 		defer m.over.Store(true)
 		fn(m)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -28,7 +28,7 @@ type machine struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	disk   *vfstest.Disk
+	disk   *disktest.Disk
 	left   int // calls of the disk until the fault strikes; 0: it does not
 	fault  error
 	struck bool
@@ -36,7 +36,7 @@ type machine struct {
 
 	// The power may go before each every-th call that changes the disk; 0: it does not.
 	every, changes int
-	losses         []*vfstest.Disk
+	losses         []*disktest.Disk
 
 	exact bool // nothing is done by itself, and all is drawn by the seed
 	tape  *tape
@@ -84,8 +84,8 @@ func (m *machine) random(b []byte) {
 }
 
 // hook lets faults happen, and keeps what a loss of power would leave.
-func (m *machine) hook(c vfstest.Call) error {
-	if c.Op == vfstest.Read && m.still.Load() && strings.HasSuffix(c.Name, ".run") {
+func (m *machine) hook(c disktest.Call) error {
+	if c.Op == disktest.Read && m.still.Load() && strings.HasSuffix(c.Name, ".run") {
 		m.between("read")
 	}
 	m.tape.note(c)
@@ -95,9 +95,9 @@ func (m *machine) hook(c vfstest.Call) error {
 		m.opened = map[string]int{}
 	}
 	switch c.Op {
-	case vfstest.Open, vfstest.Create:
+	case disktest.Open, disktest.Create:
 		m.opened[c.Name]++
-	case vfstest.Close:
+	case disktest.Close:
 		m.opened[c.Name]--
 	}
 	if m.left > 0 && (m.fault != errPower || c.Changes()) {
@@ -105,7 +105,7 @@ func (m *machine) hook(c vfstest.Call) error {
 			m.struck = true
 			if m.fault == errPower {
 				m.disk.Halt()
-				return vfstest.ErrOff
+				return disktest.ErrOff
 			}
 			if m.fault == errLeft {
 				if m.leave != nil && !m.exact { // which calls the disk still gets then is chance
@@ -113,15 +113,15 @@ func (m *machine) hook(c vfstest.Call) error {
 				}
 				return nil
 			}
-			if short := (*vfstest.Short)(nil); errors.As(m.fault, &short) {
-				return &vfstest.Short{Bytes: m.rng.IntN(1 + c.Len), Err: short.Err}
+			if short := (*disktest.Short)(nil); errors.As(m.fault, &short) {
+				return &disktest.Short{Bytes: m.rng.IntN(1 + c.Len), Err: short.Err}
 			}
 			return m.fault
 		}
 	}
 	if m.every > 0 && c.Changes() {
 		if m.changes++; m.changes%m.every == 0 {
-			m.losses = append(m.losses, m.disk.Crash(vfstest.Seeded(m.rng.Uint64())))
+			m.losses = append(m.losses, m.disk.Crash(disktest.Seeded(m.rng.Uint64())))
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func (m *machine) after(power bool) {
 	defer m.mu.Unlock()
 	m.left, m.struck, m.opened, m.killed = 0, false, nil, false
 	if power {
-		m.disk = m.disk.Crash(vfstest.Seeded(m.rng.Uint64()))
+		m.disk = m.disk.Crash(disktest.Seeded(m.rng.Uint64()))
 	} else {
 		m.disk = m.disk.Kill()
 	}
@@ -191,7 +191,7 @@ func (ms *machines) of(e engine.Engine) *machine {
 
 func (ms *machines) machine() *machine {
 	rng := rand.New(rand.NewPCG(ms.seed, 7))
-	cfg := vfstest.Config{Stale: rng.IntN(2) == 0, Forgets: rng.IntN(2) == 0, Dropped: vfstest.Seeded(rng.Uint64())}
+	cfg := disktest.Config{Stale: rng.IntN(2) == 0, Forgets: rng.IntN(2) == 0, Dropped: disktest.Seeded(rng.Uint64())}
 	if rng.IntN(4) == 0 {
 		cfg.Sector = 4096
 	}
@@ -201,7 +201,7 @@ func (ms *machines) machine() *machine {
 		ahead, window = 0, []int64{64 << 10, 0}[rng.IntN(2)]
 	}
 	return &machine{
-		clock: ms.clock, rng: rng, disk: vfstest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
+		clock: ms.clock, rng: rng, disk: disktest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
 		tune: diskengine.Tune{
 			SegmentBytes:  []int64{8 << 10, 16 << 10, 64 << 10}[rng.IntN(3)],
 			SpanBytes:     []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestFailureAmidManyQueues lets the disk fail from its k-th write or sync on, for each k, while calls of
@@ -28,12 +28,12 @@ func TestFailureAmidManyQueues(t *testing.T) {
 	}
 	amid := 0 // failures that left some queues changed and others not
 	for k, through := int64(1), false; !through; k++ {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, RetryFor: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}
 		e := p.open(t)
 		var n atomic.Int64
-		d.Hook(func(c vfstest.Call) error {
-			if (c.Op == vfstest.Write || c.Op == vfstest.Sync) && n.Add(1) >= k {
+		d.Hook(func(c disktest.Call) error {
+			if (c.Op == disktest.Write || c.Op == disktest.Sync) && n.Add(1) >= k {
 				return syscall.EIO
 			}
 			return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // tablesWithin looks whether all sstables have so many entries at most, and returns how many sstables there are.
@@ -28,7 +28,7 @@ func tablesWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
 // nothing else from being so.
 func TestMergedIsWithinOneRun(t *testing.T) {
 	const most, flushes, each = 40, 30, 10
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, Merged: most}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, Merged: most}}.open(t)
 	for i := range flushes {
 		for k := range each {
 			push(t, e, fmt.Sprint(i, "-", k), 0)
@@ -48,7 +48,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 // TestThinRunsAreMergedWithinOne: nor are more of those from which many have gone.
 func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	const most, runs, each = 40, 6, 30
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 100, Merged: most, Still: true}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 100, Merged: most, Still: true}}.open(t)
 	var gone []engine.Ref
 	for i := range runs {
 		for k := range each {
@@ -73,7 +73,7 @@ func TestThinRunsAreMergedWithinOne(t *testing.T) {
 // of all: so a store that is closed soon loses little of what it has merged. There are few sstables all the same.
 func TestMergesAreShort(t *testing.T) {
 	const most, flushes, each = 20 << 10, 100, 10
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, MergeBytes: most, Still: true}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, MergeBytes: most, Still: true}}.open(t)
 	longest, bytes := int64(0), int64(0)
 	for i := range flushes {
 		for k := range each {
@@ -114,7 +114,7 @@ func TestMergesGiveWay(t *testing.T) {
 					push(t, e, fmt.Sprint("other", others), time.Hour)
 				}
 			}
-			e = place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20, MergeTables: 8, Still: true, Between: between}}.open(t)
+			e = place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20, MergeTables: 8, Still: true, Between: between}}.open(t)
 			for i := range 8 {
 				for k := range 100 {
 					m := message("q", fmt.Sprint(i, "-", k), time.Hour)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestTooLittleSpaceRefusesPushesOnly has less space be free than is to be left: pushes are refused, what
@@ -20,7 +20,7 @@ import (
 func TestTooLittleSpaceRefusesPushesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const least = 1 << 20
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: least}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		defer func() {
 			if err := e.Close(); err != nil {
@@ -60,7 +60,7 @@ func TestTooLittleSpaceRefusesPushesOnly(t *testing.T) {
 // warnings alone hears when that begins and when it ends.
 func TestTooLittleSpaceIsToldTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, log := vfstest.New(nil), new(bytes.Buffer)
+		d, log := disktest.New(nil), new(bytes.Buffer)
 		warnings := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		e := place{d, "data", diskengine.Config{Logger: warnings, MinFreeBytes: 1 << 20}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		d.SetSpace(d.Used() + 1<<19)
@@ -90,7 +90,7 @@ func TestTooLittleSpaceIsToldTwice(t *testing.T) {
 // for the ballast that was given up no push is accepted, and what is there can be read and ended.
 func TestFullDiskOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(&vfstest.Config{Space: 4 << 20})
+		d := disktest.New(&disktest.Config{Space: 4 << 20})
 		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, BallastBytes: 512 << 10, RetryFor: -1},
 			diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 256 << 10}}
 		e := p.open(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestListAmidAFlush flushes between the two steps of a page, and writes a message down anew that keeps its
@@ -16,7 +16,7 @@ func TestListAmidAFlush(t *testing.T) {
 	for _, flushes := range []bool{false, true} {
 		for _, newest := range []bool{false, true} {
 			t.Run(fmt.Sprintf("flushes %v, newest %v", flushes, newest), func(t *testing.T) {
-				d := vfstest.New(nil)
+				d := disktest.New(nil)
 				p := newPlace(d, nil)
 				p.tune.Still = true
 				e := p.open(t)
@@ -28,8 +28,8 @@ func TestListAmidAFlush(t *testing.T) {
 					must(t, pushAll(t, e, message("q", fmt.Sprint("b", i), time.Hour)))
 				}
 				amid := false
-				d.Hook(func(c vfstest.Call) error {
-					if amid || c.Op != vfstest.Read || !strings.HasSuffix(c.Name, ".run") {
+				d.Hook(func(c disktest.Call) error {
+					if amid || c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") {
 						return nil
 					}
 					amid = true

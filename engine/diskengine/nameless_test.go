@@ -8,13 +8,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // The log is cut off behind the position from which it is replayed, where the names of queues are told again:
 // who opens the store is told, and does not get one in which whole queues are missing.
 func TestNamesCutOff(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000
 	e := p.open(t)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -79,12 +79,12 @@ func holds(t *testing.T, e *diskengine.Engine, states map[string]engine.State) {
 // all the same, or refused with one line, and nothing is lost.
 func TestOpeningFails(t *testing.T) {
 	for name, fault := range map[string]error{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "a short write": &vfstest.Short{Err: syscall.EIO},
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "a short write": &disktest.Short{Err: syscall.EIO},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, states := full(t)
 			refused := 0
-			step := max(1, 8/vfstest.Thorough(1, 8))
+			step := max(1, 8/disktest.Thorough(1, 8))
 			for at, struck := 1+rand.IntN(step), true; struck && !t.Failed(); at += step {
 				m.mu.Lock()
 				m.disk = m.disk.Kill()
@@ -106,7 +106,7 @@ func TestOpeningFails(t *testing.T) {
 					t.Errorf("call %d: close: %v", at, err)
 				}
 				m.opened = nil
-				m.disk = m.disk.Crash(vfstest.Everything())
+				m.disk = m.disk.Crash(disktest.Everything())
 				e = m.open(t)
 				holds(t, e, states)
 				if err := e.Close(); err != nil {
@@ -128,8 +128,8 @@ func TestRunsAreOpenedBesideOneAnother(t *testing.T) {
 			m, states := full(t)
 			m.tune.Openers = 2
 			second, n := make(chan struct{}), atomic.Int32{}
-			m.disk.Hook(func(c vfstest.Call) error {
-				if c.Op != vfstest.Open || !strings.HasSuffix(c.Name, ".run") {
+			m.disk.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Open || !strings.HasSuffix(c.Name, ".run") {
 					return nil
 				}
 				switch n.Add(1) {

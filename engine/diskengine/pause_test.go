@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestResumedWhenItWasOver has a pause end by itself, and be ended, before the clock is set back and the
 // process killed.
 func TestResumedWhenItWasOver(t *testing.T) {
-	clock, d := enginetest.NewClock(), vfstest.New(nil)
+	clock, d := enginetest.NewClock(), disktest.New(nil)
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	e := p.open(t)
 	defer e.Close()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -24,7 +24,7 @@ func TestPeekIsWhatIsLeasedNext(t *testing.T) {
 			clock := enginetest.NewClock()
 			tune := diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512, MergeTables: 3, Ready: []int{0, 300}[seed%2], NearBytes: []int64{0, 1}[seed/2%2]}
 			tune.Sound = func(err error) { t.Error(err) }
-			e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, tune}.open(t)
+			e := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, tune}.open(t)
 			priority := func() *uint32 { return new(rng.Uint32N(4)) }
 			var held []engine.Lease
 			for range 400 {
@@ -68,7 +68,7 @@ func TestPeekIsWhatIsLeasedNext(t *testing.T) {
 func TestPeekLooksBehindWhatWasClaimed(t *testing.T) {
 	const n, second = 1000, 900
 	for name, tune := range map[string]diskengine.Tune{"forgotten": {SegmentBytes: 1 << 20, NearBytes: 1}, "full": {SegmentBytes: 1 << 20, Ready: 4}} {
-		e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, tune}.open(t)
+		e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, tune}.open(t)
 		must(t, pushAll(t, e, message("other", "", 0)))
 		msgs := slices.Repeat([]engine.Message{message("q", "", 0)}, n)
 		msgs[0].Priority, msgs[second].Priority = new(uint32(0)), new(uint32(1))
@@ -112,7 +112,7 @@ func TestPeekLooksBehindWhatWasClaimed(t *testing.T) {
 // of a long message only the beginning.
 func TestPeekReadsOnce(t *testing.T) {
 	const tables = 100
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 4 << 20, MergeTables: 1000}}.open(t)
 	for range tables {
 		m := message("q", "", 0)
@@ -121,8 +121,8 @@ func TestPeekReadsOnce(t *testing.T) {
 		must(t, e.Flush(t.Context()))
 	}
 	var reads, bytes atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			reads.Add(1)
 			bytes.Add(int64(c.Len))
 		}
@@ -146,7 +146,7 @@ func TestPeekReadsOnce(t *testing.T) {
 // TestFind finds messages wherever they are stored, and none that has ended.
 func TestFind(t *testing.T) {
 	clock := enginetest.NewClock()
-	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}.open(t)
 	for _, name := range []string{"a", "b"} {
 		_, err := e.Configure(t.Context(), name, engine.Settings{History: time.Hour, DeadKeep: time.Hour}, "")
 		must(t, err)

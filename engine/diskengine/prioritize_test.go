@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -25,7 +25,7 @@ func TestPriorityOfASettlementLasts(t *testing.T) {
 		for _, do := range []engine.Action{engine.Retry, engine.Snooze, engine.Release, engine.Bury} {
 			for _, lapsed := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, " ", do, " lapsed ", lapsed), func(t *testing.T) {
-					d, clock := vfstest.New(nil), enginetest.NewClock()
+					d, clock := disktest.New(nil), enginetest.NewClock()
 					p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
 					e := p.open(t)
 					m := message("q", "late", 0)
@@ -38,7 +38,7 @@ func TestPriorityOfASettlementLasts(t *testing.T) {
 					}
 					must(t, pushAll(t, e, message("q", "usual", -3*time.Hour)))
 					reprioritize(t, e, got, do, last)
-					lost := d.Crash(vfstest.Nothing())
+					lost := d.Crash(disktest.Nothing())
 					must(t, e.Sound())
 					must(t, e.Close())
 

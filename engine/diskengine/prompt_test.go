@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestCallsEndWithTheirContexts makes each call on a disk that does not answer: it returns soon after
@@ -50,7 +50,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 	} {
 		for _, stored := range []bool{false, true} { // in an sstable
 			synctest.Test(t, func(t *testing.T) {
-				d := vfstest.New(nil)
+				d := disktest.New(nil)
 				p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 				e := p.open(t)
 				push(t, e, "a", 0)
@@ -61,7 +61,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second) // nothing is under way
 				answer := make(chan struct{})
-				d.Hook(func(c vfstest.Call) error {
+				d.Hook(func(c disktest.Call) error {
 					if c.Changes() && filepath.Base(filepath.Dir(c.Name)) == "log" {
 						<-answer
 					}

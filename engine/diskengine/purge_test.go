@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -22,7 +22,7 @@ func TestPurgeBesideOthers(t *testing.T) {
 	const many = 1500
 	for name, flushed := range map[string]bool{"in a memtable": false, "in sstables": true} {
 		t.Run(name, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20, OnHeap: true}}
 			var e *diskengine.Engine
 			slices := 0
@@ -69,7 +69,7 @@ func TestPurgeBesideOthers(t *testing.T) {
 				must(t, e.Sound())
 			}
 			holds(30, 0)
-			p.fs, p.tune.Between = d.Crash(vfstest.Nothing()), nil
+			p.fs, p.tune.Between = d.Crash(disktest.Nothing()), nil
 			must(t, e.Close())
 			e = p.open(t)
 			holds(30, 0)
@@ -84,7 +84,7 @@ func TestPurgeCutShort(t *testing.T) {
 	const many = 1000
 	for name, want := range map[string]error{"left": context.Canceled, "closed": engine.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
-			p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
+			p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			closed := make(chan error, 1)
@@ -128,7 +128,7 @@ func TestPurgeCutShort(t *testing.T) {
 // a flush let go of the log that tells of the purge: what is purged does not come back when the store is opened
 // again, and what another queue has in the same sstables stays.
 func TestPurgedStaysPurged(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
 	e := p.open(t)
 	const each = 5
@@ -200,7 +200,7 @@ func TestPurgeAtADeadline(t *testing.T) {
 // while it is there again: they are removed all the same.
 func TestPurgeOfWhatMovesOn(t *testing.T) {
 	const many = 1000
-	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
 	var e *diskengine.Engine
 	slices := 0
 	p.tune.Between = func(where string) {
@@ -238,7 +238,7 @@ func TestPurgeOfWhatMovesOn(t *testing.T) {
 func TestPurgeAheadOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 250_000
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 		all := make([]engine.Message, 1000)
 		for i := range all {
@@ -250,8 +250,8 @@ func TestPurgeAheadOfTheLog(t *testing.T) {
 		must(t, e.Flush(t.Context()))
 		before := enginetest.FigureOf(t, e, "disk_log_bytes", "")
 		gate := make(chan struct{})
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync && ofLog(c) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && ofLog(c) {
 				<-gate
 			}
 			return nil
@@ -275,7 +275,7 @@ func TestPurgeAheadOfTheLog(t *testing.T) {
 // TestPurgeOfMuch: a purge removes all of a queue whose messages have more bytes than are read at a time.
 func TestPurgeOfMuch(t *testing.T) {
 	const n = 600
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 8 << 20}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 8 << 20}}.open(t)
 	msgs := make([]engine.Message, n)
 	for i := range msgs {
 		msgs[i] = message("q", "", time.Hour)

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -71,7 +71,7 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 // keep the sstables in memory that there were then.
 func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+		e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		var all []weak.Pointer[sstable.Table]
 		for i := range 20 {
 			idle := fmt.Sprint("idle", i)
@@ -100,7 +100,7 @@ func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 
 // TestQueueNumbersEnd: the store has given all numbers to queues that there are.
 func TestQueueNumbersEnd(t *testing.T) {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	e.LastQueue()
 	must(t, pushAll(t, e, message("last", "", time.Hour)))
 	for range 2 {

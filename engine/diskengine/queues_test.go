@@ -8,16 +8,16 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestManyQueues spreads messages over many queues in several sstables, and asks all of the queues at once:
 // nobody is missing, and nothing is read of a queue in which nobody is due.
 func TestManyQueues(t *testing.T) {
-	queues, each, tables := vfstest.Thorough(250, 40), vfstest.Thorough(6, 50), 3
+	queues, each, tables := disktest.Thorough(250, 40), disktest.Thorough(6, 50), 3
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20, BlockBytes: 4 << 10, MergeTables: 100}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20, BlockBytes: 4 << 10, MergeTables: 100}}
 	var reads atomic.Int64
 	e := p.open(t)
 	ctx := t.Context()
@@ -44,10 +44,10 @@ func TestManyQueues(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := p.fs.(*vfstest.Disk)
+	d := p.fs.(*disktest.Disk)
 	e = p.open(t)
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read {
 			reads.Add(1)
 		}
 		return nil
@@ -119,7 +119,7 @@ func TestManyQueues(t *testing.T) {
 }
 
 func TestPageOfManyQueues(t *testing.T) {
-	p := newPlace(vfstest.New(nil), nil)
+	p := newPlace(disktest.New(nil), nil)
 	e := p.open(t)
 	defer func() { must(t, e.Close()) }()
 	enginetest.PageOfManyQueues(t, e)

@@ -13,23 +13,23 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // readErrors is a store whose sstables have their first entries at so many bytes; from when it is called the
 // disk does not give them.
-func readErrors(t *testing.T, cfg diskengine.Config) (d *vfstest.Disk, p place, e *diskengine.Engine, clock *enginetest.Clock, spoil func()) {
+func readErrors(t *testing.T, cfg diskengine.Config) (d *disktest.Disk, p place, e *diskengine.Engine, clock *enginetest.Clock, spoil func()) {
 	t.Helper()
-	d, clock = vfstest.New(nil), enginetest.NewClock()
+	d, clock = disktest.New(nil), enginetest.NewClock()
 	cfg.Now = clock.Now
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
 	p = place{d, "data", cfg, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 	return d, p, p.open(t), clock, func() {
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 {
 				return syscall.EIO
 			}
 			return nil
@@ -86,8 +86,8 @@ func TestIndexThatTheDiskDoesNotGive(t *testing.T) {
 			must(t, pushAll(t, e, message("q", "a", time.Hour), message("q", "b", time.Hour)))
 			must(t, e.Flush(t.Context()))
 			must(t, pushAll(t, e, message("other", "c", time.Hour)))
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off != 64 {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off != 64 {
 					return syscall.EIO
 				}
 				return nil
@@ -239,8 +239,8 @@ func TestManyInABlockThatTheDiskDoesNotGive(t *testing.T) {
 		}
 		must(t, e.Flush(t.Context()))
 		reads := 0
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 4096 {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off < 4096 {
 				reads++
 				time.Sleep(5 * time.Second)
 				return syscall.EIO
@@ -271,8 +271,8 @@ func TestLeaseBeforeABlockThatTheDiskDoesNotGive(t *testing.T) {
 		must(t, pushAll(t, e, m))
 	}
 	must(t, e.Flush(t.Context()))
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off > 4000 {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off > 4000 {
 			return syscall.EIO
 		}
 		return nil
@@ -295,7 +295,7 @@ func TestLeaseBeforeABlockThatTheDiskDoesNotGive(t *testing.T) {
 // TestSlowConsumerReadsOn: who leases one message now and then does not read all that waits again each time,
 // though sstables come and go meanwhile.
 func TestSlowConsumerReadsOn(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20}}.open(t)
 	for i := 0; i < 5000; i += 500 {
 		var some []engine.Message
@@ -306,8 +306,8 @@ func TestSlowConsumerReadsOn(t *testing.T) {
 	}
 	must(t, e.Flush(t.Context()))
 	bytes := 0
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			bytes += c.Len
 		}
 		return nil
@@ -332,13 +332,13 @@ func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
 	must(t, pushAll(t, e, blockful("q", "a", time.Hour)))
 	must(t, e.Flush(t.Context()))
 	var merges, ends atomic.Bool
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		switch {
-		case c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && merges.CompareAndSwap(false, true):
+		case c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && merges.CompareAndSwap(false, true):
 			must(t, pushAll(t, e, blockful("q", "b", time.Hour)))
 			must(t, errors.Join(e.Flush(context.Background()), e.Merge(context.Background())))
 			ends.Store(true)
-		case c.Op == vfstest.Remove && strings.HasSuffix(c.Name, ".run") && ends.Load():
+		case c.Op == disktest.Remove && strings.HasSuffix(c.Name, ".run") && ends.Load():
 			return syscall.EIO
 		}
 		return nil
@@ -356,7 +356,7 @@ func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
 // TestOpenTriesABlockOnce: many leases are of messages in a block that the disk does not give. It may take
 // long to fail, so an opening does not read it again and again.
 func TestOpenTriesABlockOnce(t *testing.T) {
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 8 << 20, BlockBytes: 1 << 20}}
 	e := p.open(t)
 	const n = 5 * engine.MaxLease
@@ -373,8 +373,8 @@ func TestOpenTriesABlockOnce(t *testing.T) {
 	}
 	must(t, e.Close())
 	var tried atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 {
 			tried.Add(1)
 			return syscall.EIO
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestNearIsBoundedOverAllQueues(t *testing.T) {
 	const queues, runs, each, share = 40, 3, 40, 64 << 10
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 256 << 10, NearBytes: share, MergeTables: 100}}
 	e := p.open(t)
 	var wants []engine.Want
@@ -80,7 +80,7 @@ func TestNearIsBoundedOverAllQueues(t *testing.T) {
 // stepped back since: who waits for the other message is told.
 func TestHintAfterAStepBack(t *testing.T) {
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 	e := p.open(t)
 	if _, err := e.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, ""); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestNobodyWaitsForWhatIsForgotten(t *testing.T) {
 	const n = 3000
 	clock := enginetest.NewClock()
 	steps := 0
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
+	p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 256 << 10, Still: true, Stepped: func() { steps++ }}}
 	e := p.open(t)
 	var msgs []engine.Message
@@ -149,7 +149,7 @@ func TestNobodyAsksInVain(t *testing.T) {
 	const n = 200
 	for name, s := range map[string]engine.Settings{"rate": {Rate: 0.1, Burst: 1}, "in flight": {InFlight: 1}} {
 		clock := enginetest.NewClock()
-		p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Ready: 100}}
+		p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Ready: 100}}
 		e := p.open(t)
 		if _, err := e.Configure(t.Context(), "q", s, ""); err != nil {
 			t.Fatal(err)

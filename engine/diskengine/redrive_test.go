@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,7 +17,7 @@ import (
 // page of them is read: it stays dead, and the redrive ends.
 func TestRedriveEnds(t *testing.T) {
 	const n = 2*engine.MaxPage + 500
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}.open(t)
 	msgs := make([]engine.Message, n)
 	for i := range msgs {
@@ -33,8 +33,8 @@ func TestRedriveEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again atomic.Bool
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op != vfstest.Read || !strings.HasSuffix(c.Name, ".run") || again.Load() {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || again.Load() {
 			return nil
 		}
 		if i, err := e.Queue(t.Context(), "q"); err == nil && i.Ready == engine.MaxPage && again.CompareAndSwap(false, true) {
@@ -60,7 +60,7 @@ func TestRedriveCountsThoseThatThereAre(t *testing.T) {
 	const n, some = 100, 3
 	met := 0
 	for after, more := int64(0), true; more; after += 3 { // reads
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 1 << 10}}.open(t)
 		for i := range n {
 			if err := pushAll(t, e, message("q", fmt.Sprint(i), 0)); err != nil {
@@ -78,8 +78,8 @@ func TestRedriveCountsThoseThatThereAre(t *testing.T) {
 		}
 		var reads atomic.Int64 // the background reads too
 		var went atomic.Bool
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && !went.Load() && reads.Add(1) > after && went.CompareAndSwap(false, true) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && !went.Load() && reads.Add(1) > after && went.CompareAndSwap(false, true) {
 				if _, err := e.Cancel(t.Context(), refs); err != nil {
 					t.Error(err)
 				}

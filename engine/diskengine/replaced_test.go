@@ -13,13 +13,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // inTables opens a store in which n large messages stand in an sstable, with keys 0, 1 and so on.
-func inTables(t *testing.T, n, body int, tune diskengine.Tune) (*vfstest.Disk, *diskengine.Engine) {
-	d := vfstest.New(nil)
+func inTables(t *testing.T, n, body int, tune diskengine.Tune) (*disktest.Disk, *diskengine.Engine) {
+	d := disktest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory, MinFreeBytes: -1}, tune}.open(t)
 	large(t, e, n, body, engine.Message{Due: engine.When{In: time.Hour}})
 	must(t, e.Flush(t.Context()))
@@ -37,8 +37,8 @@ func TestLargeOnesReplacedAsOne(t *testing.T) {
 				top.Store(max(top.Load(), kept.Load()+read.Swap(0)))
 				kept.Store(int64(bytes))
 			}})
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 					read.Add(int64(c.Len))
 				}
 				return nil
@@ -64,10 +64,10 @@ func TestLargeOnesReplacedAsOne(t *testing.T) {
 }
 
 // onRead does something once, at the next read of an sstable.
-func onRead(d *vfstest.Disk, do func()) {
+func onRead(d *disktest.Disk, do func()) {
 	var once sync.Once
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			once.Do(do)
 		}
 		return nil
@@ -97,7 +97,7 @@ func TestCallerOfAnAtomicPushLeaves(t *testing.T) {
 func TestDiesAmidAnAtomicPush(t *testing.T) {
 	for name, policy := range map[string]engine.Conflict{"keep": engine.Keep, "replace": engine.Replace, "reject": engine.Reject} {
 		t.Run(name, func(t *testing.T) {
-			clock, d := enginetest.NewClock(), vfstest.New(nil)
+			clock, d := enginetest.NewClock(), disktest.New(nil)
 			e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, Now: clock.Now}, diskengine.Tune{}}.open(t)
 			m := message("q", "k", 0)
 			m.MaxAttempts, m.Body = 1, noise(10_000)
@@ -124,7 +124,7 @@ func TestDiesAmidAnAtomicPush(t *testing.T) {
 // TestLargeBodyInAStep pushes a large body in a step that has more to say before it and after it: that two have died
 // since, and that one of them is too many. All is there when the store is opened again.
 func TestLargeBodyInAStep(t *testing.T) {
-	clock, d := enginetest.NewClock(), vfstest.New(nil)
+	clock, d := enginetest.NewClock(), disktest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, Now: clock.Now}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	e := p.open(t)
 	_, err := e.Configure(t.Context(), "q", engine.Settings{DeadMax: 1}, "")
@@ -141,7 +141,7 @@ func TestLargeBodyInAStep(t *testing.T) {
 	must(t, pushAll(t, e, of("large", engine.Reject), of("next", engine.Reject)))
 	bodies["large"] = noise(150_000)
 	must(t, pushAll(t, e, of("large", engine.Replace)))
-	p.fs = d.Crash(vfstest.Nothing())
+	p.fs = d.Crash(disktest.Nothing())
 	for again := range 2 {
 		for _, key := range []string{"large", "next"} {
 			i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})

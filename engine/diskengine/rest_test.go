@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -16,7 +16,7 @@ const restSpan = 256 << 10
 
 // restful opens an engine in a bubble of package synctest.
 func restful(t *testing.T) (e *diskengine.Engine, is func(name string) int) {
-	e = place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: restSpan}}.open(t)
+	e = place{disktest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: restSpan}}.open(t)
 	t.Cleanup(func() { _ = e.Close() })
 	return e, func(name string) int {
 		t.Helper()

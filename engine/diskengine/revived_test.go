@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -19,10 +19,10 @@ func TestRevivedOrRemembered(t *testing.T) {
 		flushed := how.flushed
 		t.Run(fmt.Sprintf("%+v", how), func(t *testing.T) {
 			clock := enginetest.NewClock()
-			place := func(d *vfstest.Disk) place {
+			place := func(d *disktest.Disk) place {
 				return place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
 			}
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			e := place(d).open(t)
 			flush := func() {
 				if flushed {
@@ -42,10 +42,10 @@ func TestRevivedOrRemembered(t *testing.T) {
 				t.Fatal(errs, err)
 			}
 			flush()
-			var losses []*vfstest.Disk
+			var losses []*disktest.Disk
 			lose := func() {
 				n := 0
-				for chooser := range vfstest.Every() {
+				for chooser := range disktest.Every() {
 					if losses = append(losses, d.Crash(chooser)); n == 16 {
 						break
 					}
@@ -53,7 +53,7 @@ func TestRevivedOrRemembered(t *testing.T) {
 				}
 				losses = append(losses, d.Kill())
 			}
-			d.Hook(func(c vfstest.Call) error {
+			d.Hook(func(c disktest.Call) error {
 				if c.Changes() {
 					lose()
 				}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -19,7 +19,7 @@ import (
 type narrow struct {
 	*testing.T
 	*diskengine.Engine
-	disk *vfstest.Disk
+	disk *disktest.Disk
 }
 
 func (n *narrow) is(name string) int64 {
@@ -42,7 +42,7 @@ func (n *narrow) large(key string, bytes int64) error {
 
 func onNarrow(t *testing.T, cfg diskengine.Config, span int64, fn func(n *narrow)) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &narrow{T: t, disk: vfstest.New(nil)}
+		n := &narrow{T: t, disk: disktest.New(nil)}
 		cfg.Logger = quiet
 		n.Engine = place{n.disk, "data", cfg, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: span}}.open(t)
 		defer func() {
@@ -134,8 +134,8 @@ func TestManyLargeRearmsWithoutRoom(t *testing.T) {
 			}
 			n.leave(1000 << 10)
 			var read atomic.Int64
-			n.disk.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+			n.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 					read.Add(int64(c.Len))
 				}
 				return nil

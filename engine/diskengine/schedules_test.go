@@ -6,20 +6,20 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest/scheduletest"
 )
 
 // TestAYearOfSchedules has processes end at calls that change something on the disk: half of
 // them killed, half of them with the power.
 func TestAYearOfSchedules(t *testing.T) {
-	scheduletest.RunYear(t, func(*testing.T) scheduletest.Store { return &mortalStore{disk: vfstest.New(nil)} })
+	scheduletest.RunYear(t, func(*testing.T) scheduletest.Store { return &mortalStore{disk: disktest.New(nil)} })
 }
 
 // mortalStore is a scheduletest.Store on a simulated disk.
 type mortalStore struct {
-	disk  *vfstest.Disk // of the process
-	left  *vfstest.Disk // what it leaves behind; nil while it lives
+	disk  *disktest.Disk // of the process
+	left  *disktest.Disk // what it leaves behind; nil while it lives
 	e     *diskengine.Engine
 	steps int
 }
@@ -30,11 +30,11 @@ func (s *mortalStore) Open() (engine.Engine, error) {
 		s.disk, s.left = s.left, nil
 	}
 	s.steps = 0
-	s.disk.Hook(func(c vfstest.Call) error {
+	s.disk.Hook(func(c disktest.Call) error {
 		if c.Changes() && s.left == nil {
 			if s.steps--; s.steps == 0 {
 				s.Kill()
-				return vfstest.ErrOff
+				return disktest.ErrOff
 			}
 		}
 		return nil
@@ -49,7 +49,7 @@ func (s *mortalStore) Kill() {
 	if rand.IntN(2) == 0 {
 		s.left = s.disk.Kill()
 	} else {
-		s.left = s.disk.Crash(vfstest.Seeded(rand.Uint64()))
+		s.left = s.disk.Crash(disktest.Seeded(rand.Uint64()))
 	}
 	s.disk.Halt()
 }

@@ -12,17 +12,17 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // One sstable cannot be merged, since a sector of it has rotted or is not read any more: the others are.
 func TestOthersAreMerged(t *testing.T) {
-	for name, spoil := range map[string]func(d *vfstest.Disk, table string){
-		"checksum": func(d *vfstest.Disk, table string) { d.Flip("data/runs/"+table, 100, 1) },
-		"EIO": func(d *vfstest.Disk, table string) {
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, table) && c.Off < 512 && c.Off+int64(c.Len) > 64 {
+	for name, spoil := range map[string]func(d *disktest.Disk, table string){
+		"checksum": func(d *disktest.Disk, table string) { d.Flip("data/runs/"+table, 100, 1) },
+		"EIO": func(d *disktest.Disk, table string) {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Read && strings.HasSuffix(c.Name, table) && c.Off < 512 && c.Off+int64(c.Len) > 64 {
 					return syscall.EIO
 				}
 				return nil
@@ -31,7 +31,7 @@ func TestOthersAreMerged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := vfstest.New(nil)
+				d := disktest.New(nil)
 				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 4, BlockBytes: 512}}
 				e := p.open(t)
 				for i := range 40 {
@@ -62,7 +62,7 @@ func TestOthersAreMerged(t *testing.T) {
 func TestReadAgainIsMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 4, BlockBytes: 512}}
 		e := p.open(t)
 		for i := range n {
@@ -80,8 +80,8 @@ func TestReadAgainIsMerged(t *testing.T) {
 		_, err = e.Cancel(t.Context(), gone[:n/2])
 		must(t, err)
 		var failed atomic.Bool
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, names[0]) && failed.CompareAndSwap(false, true) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Read && strings.HasSuffix(c.Name, names[0]) && failed.CompareAndSwap(false, true) {
 				return syscall.EIO
 			}
 			return nil

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestSegmentsAreUsedAgain fills as many segments of the log as it may hold, again and again: each
 // time those are written that were there before, not new ones.
 func TestSegmentsAreUsedAgain(t *testing.T) {
 	const segments, segment = 8, 64 << 10
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	var made atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Create && strings.HasSuffix(c.Name, ".log") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Create && strings.HasSuffix(c.Name, ".log") {
 			made.Add(1)
 		}
 		return nil

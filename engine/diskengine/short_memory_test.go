@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestOrderWhereMemoryIsShort(t *testing.T) {
 	const queues, n, rounds = 2, 1500, 100
 	clock := enginetest.NewClock()
-	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
+	e := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 512, NearBytes: 1}}.open(t)
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -126,7 +126,7 @@ func TestOrderWhereMemoryIsShort(t *testing.T) {
 func TestLittleIsLookedForAgain(t *testing.T) {
 	const queues, n, readyLen, rounds = 6, 1500, 1000, 60
 	var reads atomic.Int64
-	d, clock := vfstest.New(nil), enginetest.NewClock()
+	d, clock := disktest.New(nil), enginetest.NewClock()
 	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 512, Ready: readyLen, NearBytes: 100 << 10}}.open(t)
 	for q := range queues {
@@ -141,8 +141,8 @@ func TestLittleIsLookedForAgain(t *testing.T) {
 	if err := e.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
 			reads.Add(1)
 		}
 		return nil
@@ -169,7 +169,7 @@ func TestLittleIsLookedForAgain(t *testing.T) {
 // in their place is one of their priority from further behind, not one of the next priority.
 func TestTheNextOnesGo(t *testing.T) {
 	const n, first = 600, 10 // of each half
-	e := place{vfstest.New(nil), "data", diskengine.Config{Now: enginetest.NewClock().Now, Logger: quiet},
+	e := place{disktest.New(nil), "data", diskengine.Config{Now: enginetest.NewClock().Now, Logger: quiet},
 		diskengine.Tune{SegmentBytes: 256 << 10, NearBytes: 1}}.open(t)
 	msgs := make([]engine.Message, n)
 	for i := range msgs {

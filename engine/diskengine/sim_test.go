@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -64,8 +64,8 @@ func simulation() (enginetest.Harness, *machines) {
 		},
 		Faults: []enginetest.Fault{
 			ms.fault("the power goes", errPower), ms.fault("EIO", syscall.EIO), ms.fault("ENOSPC", syscall.ENOSPC),
-			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &vfstest.Short{Err: syscall.EIO}),
-			ms.fault("a call is carried out and fails", &vfstest.Late{Err: syscall.EIO}), ms.leaving(), ms.scarcity(),
+			ms.fault("EMFILE", syscall.EMFILE), ms.fault("a short write", &disktest.Short{Err: syscall.EIO}),
+			ms.fault("a call is carried out and fails", &disktest.Late{Err: syscall.EIO}), ms.leaving(), ms.scarcity(),
 		},
 		Chores: []enginetest.Chore{
 			chore("seal", (*diskengine.Engine).Seal),

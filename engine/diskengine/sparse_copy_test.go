@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // A copy of a store has holes where space was only reserved, as cp and rsync -S and tar -S leave them: the ballast,
 // and the segments of the log that are ahead, take space again.
 func TestSparseCopy(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := newPlace(d, nil)
 	p.cfg.BallastBytes, p.cfg.MinFreeBytes = 256<<10, -1
 	e := p.open(t)

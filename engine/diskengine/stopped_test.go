@@ -11,24 +11,24 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // ofLog reports whether a call is about a segment of the log.
-func ofLog(c vfstest.Call) bool { return strings.HasSuffix(c.Name, ".log") }
+func ofLog(c disktest.Call) bool { return strings.HasSuffix(c.Name, ".log") }
 
 // TestFailedWriteStops lets every write, or sync, from some moment on fail: all who wait are told with the
 // cause, what is asked later fails too, and what was answered is there when the store is opened again.
 func TestFailedWriteStops(t *testing.T) {
-	for _, op := range []string{vfstest.Write, vfstest.Sync} {
+	for _, op := range []string{disktest.Write, disktest.Sync} {
 		t.Run(op, func(t *testing.T) {
-			d := vfstest.New(nil)
+			d := disktest.New(nil)
 			p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}
 			e := p.open(t)
 			if err := pushAll(t, e, message("q", "a", time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			d.Hook(func(c vfstest.Call) error {
+			d.Hook(func(c disktest.Call) error {
 				if c.Op == op {
 					return syscall.EIO
 				}
@@ -68,14 +68,14 @@ func TestFailedWriteStops(t *testing.T) {
 // TestFailedCloseSaysSo has a disk fail that nobody waits for but Close, which says so; what was answered
 // is there.
 func TestFailedCloseSaysSo(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 	e := p.open(t)
 	if err := pushAll(t, e, message("q", "a", 0)); err != nil {
 		t.Fatal(err)
 	}
-	d.Hook(func(c vfstest.Call) error {
-		if (c.Op == vfstest.Sync || c.Op == vfstest.Write) && ofLog(c) {
+	d.Hook(func(c disktest.Call) error {
+		if (c.Op == disktest.Sync || c.Op == disktest.Write) && ofLog(c) {
 			return syscall.EIO
 		}
 		return nil
@@ -97,12 +97,12 @@ func TestSegmentsThatCannotBeMade(t *testing.T) {
 	for name, refusals := range map[string]int64{"for a while": 4, "for good": 1 << 40} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := vfstest.New(nil)
+				d := disktest.New(nil)
 				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, RetryFor: 5 * time.Second}, diskengine.Tune{SegmentBytes: 32 << 10}}
 				e := p.open(t)
 				var refused atomic.Int64
-				d.Hook(func(c vfstest.Call) error {
-					if (c.Op == vfstest.Create || c.Op == vfstest.Rename) && ofLog(c) && refused.Add(1) <= refusals {
+				d.Hook(func(c disktest.Call) error {
+					if (c.Op == disktest.Create || c.Op == disktest.Rename) && ofLog(c) && refused.Add(1) <= refusals {
 						return syscall.EMFILE
 					}
 					return nil
@@ -132,13 +132,13 @@ func TestDirectoriesThatCannotBeOpened(t *testing.T) {
 	for name, forGood := range map[string]bool{"for a while": false, "for good": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := vfstest.New(nil)
+				d := disktest.New(nil)
 				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, RetryFor: 5 * time.Second},
 					diskengine.Tune{SegmentBytes: 32 << 10, SpanBytes: 64 << 10}}
 				e := p.open(t)
 				var refused atomic.Int64
-				d.Hook(func(c vfstest.Call) error {
-					if c.Op == vfstest.SyncDir && (forGood || refused.Add(1)%5 != 0) {
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.SyncDir && (forGood || refused.Add(1)%5 != 0) {
 						return syscall.EMFILE
 					}
 					return nil

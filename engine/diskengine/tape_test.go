@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // tape is what was asked of a simulated disk: all of it as a sum, and the last calls.
@@ -24,7 +24,7 @@ const lastCalls = 40
 
 func newTape() *tape { return &tape{sum: fnv.New64a()} }
 
-func (p *tape) note(c vfstest.Call) {
+func (p *tape) note(c disktest.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.n++

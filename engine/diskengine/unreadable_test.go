@@ -8,16 +8,16 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // unreadable is an engine with some messages, due one after the other in an hour, in an sstable of which
 // a block is damaged by spoil.
-func unreadable(t *testing.T, n int) (d *vfstest.Disk, p place, e *diskengine.Engine, ids []engine.ID) {
+func unreadable(t *testing.T, n int) (d *disktest.Disk, p place, e *diskengine.Engine, ids []engine.ID) {
 	t.Helper()
 	clock := enginetest.NewClock()
-	d = vfstest.New(nil)
+	d = disktest.New(nil)
 	p = place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 	e = p.open(t)
 	for i := range n {
@@ -97,7 +97,7 @@ func TestRedriveOfDamage(t *testing.T) {
 	const n = 200
 	for _, all := range []bool{false, true} {
 		clock := enginetest.NewClock()
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, BlockBytes: 512}}
 		e := p.open(t)
 		var ids []engine.ID

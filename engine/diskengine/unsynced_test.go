@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestNothingIsToldBeforeItIsDurable has a push wait for its sync: no call that has seen its message
@@ -188,7 +188,7 @@ func TestClaimThatChangesWaits(t *testing.T) {
 // what prepare returns.
 func seesWhatIsDurable(t *testing.T, name string, prepare func(*testing.T, *diskengine.Engine) (change func(), call func(context.Context) error)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		defer func() {
 			if err := e.Close(); err != nil {
@@ -198,8 +198,8 @@ func seesWhatIsDurable(t *testing.T, name string, prepare func(*testing.T, *disk
 		change, call := prepare(t, e)
 		time.Sleep(10 * time.Second) // nothing is under way
 		sync := make(chan struct{})
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" {
 				<-sync
 			}
 			return nil

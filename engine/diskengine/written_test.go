@@ -9,18 +9,18 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // hanging is an engine whose log can be made to hang.
 type hanging struct {
 	*diskengine.Engine
-	disk *vfstest.Disk
+	disk *disktest.Disk
 	gate chan struct{}
 }
 
 func openHanging(t *testing.T) *hanging {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	return &hanging{place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t), d, nil}
 }
 
@@ -29,7 +29,7 @@ func (h *hanging) hang(ops ...string) {
 	time.Sleep(10 * time.Second) // nothing is under way
 	gate := make(chan struct{})
 	h.gate = gate
-	h.disk.Hook(func(c vfstest.Call) error {
+	h.disk.Hook(func(c disktest.Call) error {
 		for _, op := range ops {
 			if c.Op == op && ofLog(c) {
 				<-gate
@@ -64,7 +64,7 @@ func TestLeaseWithoutSync(t *testing.T) {
 		if err := pushAll(t, h, message("q", "a", 0), message("q", "b", 0)); err != nil {
 			t.Fatal(err)
 		}
-		h.hang(vfstest.Sync)
+		h.hang(disktest.Sync)
 		defer h.release(t)
 		g, err := h.Lease(brief(t), []engine.Want{{Queue: "q", Max: 1, TTR: time.Hour, Remote: true}})
 		if err != nil || len(g.Queues[0].Messages) != 1 {
@@ -105,7 +105,7 @@ func TestLeasesThatAreNotWritten(t *testing.T) {
 			if err := pushAll(t, h, message("a", "k", 0), message("b", "k", 0)); err != nil {
 				t.Fatal(err)
 			}
-			h.hang(vfstest.Write)
+			h.hang(disktest.Write)
 			g, err := h.Lease(brief(t), []engine.Want{{Queue: "a", Max: 1, TTR: time.Hour, Remote: remote[0]}, {Queue: "b", Max: 1, TTR: time.Hour, Remote: remote[1]}})
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("remote %v: %+v, %v", remote, g, err)
@@ -122,7 +122,7 @@ func TestReadsWhileTheLogHangs(t *testing.T) {
 		if err := pushAll(t, h, message("quiet", "k", time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		h.hang(vfstest.Write, vfstest.Sync)
+		h.hang(disktest.Write, disktest.Sync)
 		defer h.release(t)
 		if _, err := h.Push(brief(t), []engine.Message{message("q", "new", 0)}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("push: %v", err)
@@ -158,7 +158,7 @@ func TestCountsOfALeaseLeft(t *testing.T) {
 		if err := pushAll(t, h, stale, message("q", "b", 0)); err != nil {
 			t.Fatal(err)
 		}
-		h.hang(vfstest.Write)
+		h.hang(disktest.Write)
 		if _, err := h.Lease(brief(t), []engine.Want{{Queue: "q", Max: 5, TTR: time.Hour, Remote: true}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
@@ -188,11 +188,11 @@ func TestListsWhatIsDurable(t *testing.T) {
 			h.gate = make(chan struct{})
 			defer h.release(t)
 			n := 0
-			h.disk.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Sync && ofLog(c) {
+			h.disk.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync && ofLog(c) {
 					<-h.gate
 				}
-				if c.Op == vfstest.Read && n < k {
+				if c.Op == disktest.Read && n < k {
 					if n++; n == k {
 						replace := old
 						replace.Body, replace.OnConflict = []byte("new"), engine.KeepDue

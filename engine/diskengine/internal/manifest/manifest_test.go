@@ -14,7 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 func must(t testing.TB, err error) {
@@ -24,8 +24,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func newDisk(t testing.TB, cfg *vfstest.Config) *vfstest.Disk {
-	d := vfstest.New(cfg)
+func newDisk(t testing.TB, cfg *disktest.Config) *disktest.Disk {
+	d := disktest.New(cfg)
 	must(t, vfs.MkdirAll(d, "/store"))
 	return d
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // found returns which state of the history a disk holds, after the manifest was opened there,
 // written once more, and the power lost again.
-func found(d *vfstest.Disk) (int, error) {
+func found(d *disktest.Disk) (int, error) {
 	m, err := Open(d, "/store")
 	if err != nil {
 		return 0, err
@@ -22,13 +22,13 @@ func found(d *vfstest.Disk) (int, error) {
 	if !reflect.DeepEqual(m.State(), state(n)) {
 		return 0, fmt.Errorf("found %+v", m.State())
 	}
-	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n {
+	if at, err := Read(d.Crash(disktest.Nothing()), "/store"); err != nil || len(at.Tables) != n {
 		return 0, fmt.Errorf("opened with %d sstables, and after another loss of power with %d: %v", n, len(at.Tables), err)
 	}
 	if err := m.Write(state(n + 1)); err != nil {
 		return 0, err
 	}
-	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n+1 {
+	if at, err := Read(d.Crash(disktest.Nothing()), "/store"); err != nil || len(at.Tables) != n+1 {
 		return 0, fmt.Errorf("written with %d sstables, read with %d: %v", n+1, len(at.Tables), err)
 	}
 	return n, nil
@@ -37,13 +37,13 @@ func found(d *vfstest.Disk) (int, error) {
 // TestPowerLoss lets the power go before and after each call of a history, and leaves all that a
 // crash can leave: the manifest is the last one that was written, or the one being written.
 func TestPowerLoss(t *testing.T) {
-	for _, cfg := range []vfstest.Config{{Sector: sector, Stale: true}, {Sector: 2 * sector}} {
+	for _, cfg := range []disktest.Config{{Sector: sector, Stale: true}, {Sector: 2 * sector}} {
 		d := newDisk(t, &cfg)
 		m, err := Create(d, "/store", state(0))
 		must(t, err)
 		done, losses, seen := 0, 0, map[int]int{}
 		lose := func(at string) {
-			for chooser := range vfstest.Every() {
+			for chooser := range disktest.Every() {
 				n, err := found(d.Crash(chooser))
 				if err != nil || n != done && n != done+1 {
 					t.Fatalf("power lost at %s, after manifest %d: found %d, %v", at, done, n, err)
@@ -55,7 +55,7 @@ func TestPowerLoss(t *testing.T) {
 				t.Fatalf("killed at %s, after manifest %d: found %d, %v", at, done, n, err)
 			}
 		}
-		d.Hook(func(c vfstest.Call) error { lose(fmt.Sprintf("%+v", c)); return nil })
+		d.Hook(func(c disktest.Call) error { lose(fmt.Sprintf("%+v", c)); return nil })
 		for done < 4 {
 			must(t, m.Write(state(done+1)))
 			done++
@@ -71,13 +71,13 @@ func TestPowerLoss(t *testing.T) {
 // succeeds, or it has failed, and opening finds one of the two.
 func TestFaults(t *testing.T) {
 	failed, went := 0, 0
-	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE, &vfstest.Short{Bytes: 10, Err: syscall.EIO}} {
+	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE, &disktest.Short{Bytes: 10, Err: syscall.EIO}} {
 		for k := 0; ; k++ {
 			d := newDisk(t, nil)
 			m, err := Create(d, "/store", state(1))
 			must(t, err)
 			calls := 0
-			d.Hook(func(c vfstest.Call) error {
+			d.Hook(func(c disktest.Call) error {
 				if calls++; calls == k+1 {
 					return fault
 				}
@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 				}
 				must(t, m.Write(state(2)))
 			}
-			for _, after := range []*vfstest.Disk{d.Crash(vfstest.Nothing()), d.Crash(vfstest.Everything()), d.Kill()} {
+			for _, after := range []*disktest.Disk{d.Crash(disktest.Nothing()), d.Crash(disktest.Everything()), d.Kill()} {
 				if n, err := found(after); err != nil || n != want[0] && n != want[len(want)-1] {
 					t.Fatalf("fault %v at call %d: found %d, want %v: %v", fault, k, n, want, err)
 				}
@@ -148,8 +148,8 @@ func TestRenameWithoutSpace(t *testing.T) {
 			d := newDisk(t, nil)
 			m, err := Create(d, "/store", state(1))
 			must(t, err)
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op != vfstest.Rename {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Rename {
 					return nil
 				}
 				d.Hook(nil)
@@ -166,14 +166,14 @@ func TestRenameWithoutSpace(t *testing.T) {
 			if late {
 				want = 2
 			}
-			if n, err := found(d.Crash(vfstest.Everything())); err != nil || n != want {
+			if n, err := found(d.Crash(disktest.Everything())); err != nil || n != want {
 				t.Errorf("%v, late %v: found %d, %v", full, late, n, err)
 			}
 			if late {
 				continue
 			}
 			must(t, m.Write(state(3)))
-			if n, err := found(d.Crash(vfstest.Nothing())); err != nil || n != 3 {
+			if n, err := found(d.Crash(disktest.Nothing())); err != nil || n != 3 {
 				t.Errorf("%v: found %d afterwards, %v", full, n, err)
 			}
 		}

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPrepare lets the power go before each call that changes the disk while a store is made: the directory
 // is empty, or says that it is no store yet, until it is whole.
 func TestPrepare(t *testing.T) {
 	d, crashes, whole := newDisk(t, nil), 0, 0
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if !c.Changes() {
 			return nil
 		}
-		for _, chooser := range []vfstest.Chooser{vfstest.Nothing(), vfstest.Everything(), vfstest.Seeded(uint64(c.N))} {
+		for _, chooser := range []disktest.Chooser{disktest.Nothing(), disktest.Everything(), disktest.Seeded(uint64(c.N))} {
 			after := d.Crash(chooser)
 			names, err := after.List("/made")
 			if err != nil || len(names) == 0 || slices.Contains(names, Restoring) {
@@ -33,7 +33,7 @@ func TestPrepare(t *testing.T) {
 	must(t, Prepare(d, "/made"))
 	must(t, Complete(d, "/made", state(2)))
 	d.Hook(nil)
-	if names, err := d.Crash(vfstest.Nothing()).List("/made"); err != nil || slices.Contains(names, Restoring) || !slices.Contains(names, Name) {
+	if names, err := d.Crash(disktest.Nothing()).List("/made"); err != nil || slices.Contains(names, Restoring) || !slices.Contains(names, Name) {
 		t.Errorf("at last %v, %v", names, err)
 	}
 	if crashes < 10 || whole == 0 {

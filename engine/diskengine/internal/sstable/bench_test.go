@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 const benchValue = 200
@@ -37,7 +37,7 @@ func BenchmarkRun(b *testing.B) {
 }
 
 func benchTable(b *testing.B, value func(i int) []byte) {
-	n := vfstest.Thorough(1_000_000, 10)
+	n := disktest.Thorough(1_000_000, 10)
 	dir, cfg := b.TempDir(), &Config{ID: 1}
 	start, used := time.Now(), processors(b)
 	make := func(number uint64, n int, id func(int) uint64) *Table {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestFilter lets through what is there and few others, in memory that is bounded and without a call
@@ -34,7 +34,7 @@ func TestFilter(t *testing.T) {
 		const oneIn, least, most = 800, 2, 3
 		t.Helper()
 		calls, through := 0, 0
-		d.Hook(func(vfstest.Call) error { calls++; return nil })
+		d.Hook(func(disktest.Call) error { calls++; return nil })
 		for i := range n {
 			if !r.MayHold(keyOf(i)) {
 				t.Fatalf("%d is not let through", i)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // where is an entry of a source.
@@ -53,7 +53,7 @@ func TestMergeAgainstModel(t *testing.T) {
 		die(rapid.IntRange(0, 200).Draw(t, "dead before"))
 		atStart := slices.Clone(alive)
 		hooked := 0
-		d.Hook(func(vfstest.Call) error { // somebody dies before each call of the file system
+		d.Hook(func(disktest.Call) error { // somebody dies before each call of the file system
 			hooked++
 			die(rng.IntN(4))
 			return nil
@@ -100,7 +100,7 @@ func TestMergeAgainstModel(t *testing.T) {
 const manyGroups = 2*groupBits + 77
 
 // ofManyGroups writes two sstables of several groups each, whose entries take turns.
-func ofManyGroups(t *testing.T, d *vfstest.Disk) (sources []*Table) {
+func ofManyGroups(t *testing.T, d *disktest.Disk) (sources []*Table) {
 	for i := range 2 {
 		w, err := Create(d, "/runs", uint64(i), &Config{BlockBytes: 1 << 20})
 		must(t, err)
@@ -189,7 +189,7 @@ func TestMergeFails(t *testing.T) {
 			sources = append(sources, written(t, d, uint64(i), cfg, p))
 		}
 		start, hit := d.Calls(), false
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			if c.N == start+at {
 				hit = true
 				return errTest
@@ -279,11 +279,11 @@ func TestMergeHoldsOneLongValue(t *testing.T) {
 	}
 	order(all)
 	held, most := 0, 0
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		switch {
-		case c.Op == vfstest.Read && c.Len > long:
+		case c.Op == disktest.Read && c.Len > long:
 			held += c.Len
-		case c.Op == vfstest.Write:
+		case c.Op == disktest.Write:
 			held -= c.Len
 		}
 		most = max(most, held)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestHeads scans the first bytes of values: short ones are whole, and so are all others that stand
@@ -68,8 +68,8 @@ func TestSearchMany(t *testing.T) {
 		want = append(want, pos)
 	}
 	reads := 0
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read {
 			reads++
 		}
 		return nil

@@ -8,19 +8,19 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPowerLoss lets the power go before each call that changes the disk while an sstable is
 // written, two are merged and one is removed, and leaves sets of what was not synced. An sstable
 // that was finished is whole; any other is missing, whole, or says that it is damaged.
 func TestPowerLoss(t *testing.T) {
-	for _, dc := range []vfstest.Config{{Stale: true}, {Sector: 4096}} {
+	for _, dc := range []disktest.Config{{Stale: true}, {Sector: 4096}} {
 		t.Run(fmt.Sprintf("%+v", dc), func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			d, cfg := vfstest.New(&dc), small()
+			d, cfg := disktest.New(&dc), small()
 			must(t, d.Mkdir("/runs"))
 			must(t, d.SyncDir("/"))
 			rng := rand.New(rand.NewPCG(seed, 5))
@@ -33,13 +33,13 @@ func TestPowerLoss(t *testing.T) {
 			sure := map[uint64]bool{}
 			losses, found := 0, map[string]int{}
 			draws := seed
-			d.Hook(func(c vfstest.Call) error {
+			d.Hook(func(c disktest.Call) error {
 				if !c.Changes() {
 					return nil
 				}
 				draws++
-				for _, chooser := range []vfstest.Chooser{vfstest.Seeded(draws), [...]vfstest.Chooser{vfstest.Nothing(),
-					vfstest.Everything(), vfstest.Only(int(draws % 40)), vfstest.AllBut(int(draws % 40))}[draws%4]} {
+				for _, chooser := range []disktest.Chooser{disktest.Seeded(draws), [...]disktest.Chooser{disktest.Nothing(),
+					disktest.Everything(), disktest.Only(int(draws % 40)), disktest.AllBut(int(draws % 40))}[draws%4]} {
 					losses++
 					after := d.Crash(chooser)
 					for number, all := range lists {
@@ -76,7 +76,7 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // becomes says what became of an sstable; an error is what must not be.
-func becomes(d *vfstest.Disk, cfg *Config, number uint64, all []thing) (string, error) {
+func becomes(d *disktest.Disk, cfg *Config, number uint64, all []thing) (string, error) {
 	r, err := Open(d, "/runs", number, cfg)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -111,7 +111,7 @@ func becomes(d *vfstest.Disk, cfg *Config, number uint64, all []thing) (string, 
 // and another one can be written then.
 func TestFaults(t *testing.T) {
 	for name, fault := range map[string]error{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &vfstest.Short{Bytes: 700, Err: syscall.EIO},
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &disktest.Short{Bytes: 700, Err: syscall.EIO},
 	} {
 		for _, lasting := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s lasting %v", name, lasting), func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 				for at := int64(1); ; at++ {
 					d, cfg := newDisk(t), small()
 					start, hit := d.Calls(), false
-					d.Hook(func(c vfstest.Call) error {
+					d.Hook(func(c disktest.Call) error {
 						if c.N == start+at {
 							hit = true
 							ops[c.Op]++
@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 							t.Fatalf("call %d: %v", at, err)
 						}
 						must(t, r.Close())
-						after, err := Open(d.Crash(vfstest.Nothing()), "/runs", 1, cfg)
+						after, err := Open(d.Crash(disktest.Nothing()), "/runs", 1, cfg)
 						must(t, err)
 						must(t, whole(after, all, nil))
 						must(t, after.Close())
@@ -153,7 +153,7 @@ func TestFaults(t *testing.T) {
 					must(t, Sweep(d, "/runs", func(uint64) bool { return false }))
 					must(t, written(t, d, 1, cfg, all).Close())
 				}
-				for _, op := range []string{vfstest.Create, vfstest.Write, vfstest.Sync, vfstest.SyncDir, vfstest.Close, vfstest.Open, vfstest.Read} {
+				for _, op := range []string{disktest.Create, disktest.Write, disktest.Sync, disktest.SyncDir, disktest.Close, disktest.Open, disktest.Read} {
 					if ops[op] == 0 {
 						t.Errorf("no %s failed", op)
 					}
@@ -170,7 +170,7 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 	must(t, written(t, d, 1, cfg, all).Close())
 	for at := int64(1); ; at++ {
 		d, hit := d.Kill(), false
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			if c.N == at {
 				hit = true
 				return errTest

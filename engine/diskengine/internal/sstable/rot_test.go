@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestFlippedBits flips a bit in each byte of an sstable: that is noticed and named by who reads
@@ -53,7 +53,7 @@ func TestFlippedBits(t *testing.T) {
 }
 
 // readAll opens an sstable, compares all it gives, and returns the damage that it told of.
-func readAll(t *testing.T, d *vfstest.Disk, cfg *Config, all []thing) error {
+func readAll(t *testing.T, d *disktest.Disk, cfg *Config, all []thing) error {
 	t.Helper()
 	r, err := Open(d, "/runs", 1, cfg)
 	if err != nil {

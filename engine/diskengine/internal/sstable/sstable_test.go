@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestTableAgainstModel compares sstables of any entries, and any killed of them, with lists.
@@ -142,7 +142,7 @@ func TestHostileHashes(t *testing.T) {
 
 // TestManyInOneInstant finds its way among entries with one time.
 func TestManyInOneInstant(t *testing.T) {
-	n := vfstest.Thorough(40_000, 250)
+	n := disktest.Thorough(40_000, 250)
 	dir, cfg := t.TempDir(), &Config{ID: 1, BlockBytes: 4096}
 	w, err := Create(vfs.OS{}, dir, 1, cfg)
 	must(t, err)
@@ -182,8 +182,8 @@ func TestLongValues(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	paces, syncs := 0, 0
 	cfg.Pace = func(int) error { paces++; return nil }
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync {
 			syncs++
 		}
 		return nil

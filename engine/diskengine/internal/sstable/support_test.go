@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 var errTest = errors.New("of the test")
@@ -34,8 +34,8 @@ func small() *Config {
 	return &Config{ID: 7, BlockBytes: 1024, SyncBytes: 16 << 10, slice: 3000, Salt: func() uint64 { salt += 0x9e3779b97f4a7c15; return salt }}
 }
 
-func newDisk(t failer) *vfstest.Disk {
-	d := vfstest.New(nil)
+func newDisk(t failer) *disktest.Disk {
+	d := disktest.New(nil)
 	must(t, vfs.MkdirAll(d, "/runs"))
 	return d
 }

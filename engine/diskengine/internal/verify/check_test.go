@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestSound: stores of random histories are sound, and what lives in them is counted, closed or
@@ -24,7 +24,7 @@ func TestSound(t *testing.T) {
 		if i%2 == 0 {
 			d = m.d // closed meanwhile
 		}
-		for k, d := range []*vfstest.Disk{d, d.Crash(vfstest.Nothing()), d.Crash(vfstest.Everything())} {
+		for k, d := range []*disktest.Disk{d, d.Crash(disktest.Nothing()), d.Crash(disktest.Everything())} {
 			rep := checked(t, d)
 			if !rep.Sound() || !reflect.DeepEqual(rep.Queues, want) || rep.Tables != len(m.next.Tables) || k == 0 && len(rep.Leftovers) > 0 {
 				t.Fatalf("seed %d: %+v\nwant %+v", seed+i, rep, want)
@@ -45,7 +45,7 @@ func TestSound(t *testing.T) {
 
 // TestNoStore: what cannot be checked is an error, not a finding.
 func TestNoStore(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	if _, err := Check(d, dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestReadErrorIsNoFinding(t *testing.T) {
 	d := m.close()
 	for at := int64(1); ; at++ {
 		start, hit := d.Calls(), false
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			if hit = hit || c.N == start+at; c.N == start+at {
 				return errTest
 			}

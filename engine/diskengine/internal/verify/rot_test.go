@@ -18,7 +18,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -29,7 +29,7 @@ type held struct {
 	log    []string
 }
 
-func read(t *testing.T, d *vfstest.Disk) (h held) {
+func read(t *testing.T, d *disktest.Disk) (h held) {
 	t.Helper()
 	state, err := manifest.Read(d, dir)
 	must(t, err)
@@ -68,7 +68,7 @@ type file struct {
 	last bool // the last segment of the log that was begun
 }
 
-func bytesOf(t testing.TB, d *vfstest.Disk, name string) []byte {
+func bytesOf(t testing.TB, d *disktest.Disk, name string) []byte {
 	t.Helper()
 	f, err := d.Open(name)
 	must(t, err)
@@ -81,7 +81,7 @@ func bytesOf(t testing.TB, d *vfstest.Disk, name string) []byte {
 }
 
 // files are those of a store but for its lock.
-func files(t testing.TB, d *vfstest.Disk) (all []file) {
+func files(t testing.TB, d *disktest.Disk) (all []file) {
 	t.Helper()
 	last := -1
 	for _, in := range []string{dir, tablesDir, logDir} {
@@ -113,7 +113,7 @@ type span struct {
 
 // damage does something to a store. It returns the files it was done to, and which of their bytes are
 // not what they were.
-func damage(t *testing.T, d *vfstest.Disk, rng *rand.Rand) (what string, to []file, spoilt []span) {
+func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []file, spoilt []span) {
 	t.Helper()
 	all := files(t, d)
 	f := all[rng.IntN(len(all))]
@@ -163,7 +163,7 @@ func damage(t *testing.T, d *vfstest.Disk, rng *rand.Rand) (what string, to []fi
 // history is one that was made of a store, and what it left.
 type history struct {
 	*maker
-	sound  *vfstest.Disk
+	sound  *disktest.Disk
 	closed bool // else it was killed
 	rng    *rand.Rand
 	name   string // by which it is made again
@@ -200,7 +200,7 @@ func TestDamages(t *testing.T) {
 	noticed, harmless, cut := 0, 0, 0
 	for h := range histories(t) {
 		before := read(t, h.sound)
-		for k := range vfstest.Thorough(100, 50) {
+		for k := range disktest.Thorough(100, 50) {
 			d := h.sound.Kill()
 			what, to, _ := damage(t, d, h.rng)
 			names := []string{}
@@ -267,7 +267,7 @@ func TestBytes(t *testing.T) {
 			if strings.HasSuffix(f.name, ".run") {
 				step = 401
 			}
-			if off%int64(max(1, step/vfstest.Thorough(1, step))) != 0 {
+			if off%int64(max(1, step/disktest.Thorough(1, step))) != 0 {
 				continue // the packages that read them look at each
 			}
 			d.Flip(f.name, off, 1<<(off%8))

@@ -20,7 +20,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -44,7 +44,7 @@ func salvaged(t testing.TB, d vfs.FS) Salvaged {
 }
 
 // all are the contents of all files of a store, by name.
-func all(t testing.TB, d *vfstest.Disk) map[string]string {
+func all(t testing.TB, d *disktest.Disk) map[string]string {
 	t.Helper()
 	is := map[string]string{}
 	for _, name := range listed(t, d) {
@@ -55,7 +55,7 @@ func all(t testing.TB, d *vfstest.Disk) map[string]string {
 
 // where are the bytes of each message of a store that is sound: of the block of its sstable, or of the
 // frames with the entry that says last what it is. It reads the files by themselves.
-func where(t testing.TB, m *maker, d *vfstest.Disk) map[engine.ID][]span {
+func where(t testing.TB, m *maker, d *disktest.Disk) map[engine.ID][]span {
 	t.Helper()
 	le := binary.LittleEndian
 	all := map[engine.ID][]span{}
@@ -144,7 +144,7 @@ func (p *puts) List(x *record.List) error {
 }
 
 // holds are the values, with keys, of what lives in a store that was made.
-func holds(t testing.TB, d *vfstest.Disk) map[engine.ID][]byte {
+func holds(t testing.TB, d *disktest.Disk) map[engine.ID][]byte {
 	t.Helper()
 	state, err := manifest.Read(d, made)
 	must(t, err)
@@ -170,7 +170,7 @@ func spoils(spoilt, of []span) bool {
 }
 
 // keeps says what is missing of a store that was salvaged: of messages none of whose bytes were spoilt.
-func keeps(t testing.TB, m *maker, d *vfstest.Disk, at map[engine.ID][]span, spoilt []span) string {
+func keeps(t testing.TB, m *maker, d *disktest.Disk, at map[engine.ID][]span, spoilt []span) string {
 	t.Helper()
 	has := holds(t, d)
 	for _, x := range m.things {
@@ -204,7 +204,7 @@ func TestSalvages(t *testing.T) {
 	for h := range histories(t) {
 		m, sound, rng := h.maker, h.sound, h.rng
 		at := where(t, m, sound)
-		for k := range vfstest.Thorough(20, 50) {
+		for k := range disktest.Thorough(20, 50) {
 			d := sound.Kill()
 			what, to, spoilt := damage(t, d, rng)
 			if rng.IntN(4) == 0 && len(to) == 1 {
@@ -261,7 +261,7 @@ func TestSalvages(t *testing.T) {
 }
 
 // listed are all files of a store that may be damaged.
-func listed(t testing.TB, d *vfstest.Disk) (all []string) {
+func listed(t testing.TB, d *disktest.Disk) (all []string) {
 	t.Helper()
 	for _, in := range []string{dir, tablesDir, logDir} {
 		names, err := d.List(in)
@@ -276,7 +276,7 @@ func listed(t testing.TB, d *vfstest.Disk) (all []string) {
 }
 
 // spoilt is a store with something of each kind damaged.
-func spoilt(t testing.TB, seed uint64) (*maker, *vfstest.Disk) {
+func spoilt(t testing.TB, seed uint64) (*maker, *disktest.Disk) {
 	t.Helper()
 	m := newMaker(t, seed)
 	for range 3 {
@@ -312,28 +312,28 @@ func TestSalvagePowerLoss(t *testing.T) {
 	}
 }
 
-func salvagePowerLoss(t *testing.T, d *vfstest.Disk) {
+func salvagePowerLoss(t *testing.T, d *disktest.Disk) {
 	was := all(t, d)
 	whole := d.Kill()
 	salvaged(t, whole)
 	want := holds(t, whole)
 	draws := rand.Uint64()
 	type loss struct {
-		call vfstest.Call
-		disk *vfstest.Disk
+		call disktest.Call
+		disk *disktest.Disk
 	}
 	var mu sync.Mutex // the log that is written has goroutines of its own
 	var losses []loss
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if !c.Changes() {
 			return nil
 		}
-		if draws++; draws%uint64(max(1, 3/vfstest.Thorough(1, 3))) != 0 && c.Op != vfstest.Remove {
+		if draws++; draws%uint64(max(1, 3/disktest.Thorough(1, 3))) != 0 && c.Op != disktest.Remove {
 			return nil
 		}
-		for _, chooser := range []vfstest.Chooser{vfstest.Seeded(draws), [...]vfstest.Chooser{vfstest.Nothing(), vfstest.Everything()}[draws%2]} {
+		for _, chooser := range []disktest.Chooser{disktest.Seeded(draws), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[draws%2]} {
 			losses = append(losses, loss{c, d.Crash(chooser)})
 		}
 		return nil
@@ -341,7 +341,7 @@ func salvagePowerLoss(t *testing.T, d *vfstest.Disk) {
 	out, err := Salvage(d, dir, made, salvageConfig(), func(*Salvaged) error { return nil })
 	d.Hook(nil)
 	must(t, err)
-	losses = append(losses, loss{disk: d.Crash(vfstest.Nothing())})
+	losses = append(losses, loss{disk: d.Crash(disktest.Nothing())})
 	counts := 0
 	for _, l := range losses {
 		if !maps.Equal(all(t, l.disk), was) {
@@ -376,17 +376,17 @@ func same(a, b map[engine.ID][]byte) bool {
 func TestSalvageFaults(t *testing.T) {
 	_, sound := spoilt(t, 22)
 	was, failed := all(t, sound), 0
-	for at := 1; ; at += max(1, 4/vfstest.Thorough(1, 4)) {
+	for at := 1; ; at += max(1, 4/disktest.Thorough(1, 4)) {
 		d, n := sound.Kill(), 0
 		var mu sync.Mutex
-		d.Hook(func(c vfstest.Call) error {
+		d.Hook(func(c disktest.Call) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if !c.Changes() {
 				return nil
 			}
 			if n++; n == at {
-				return &vfstest.Short{Err: syscall.ENOSPC}
+				return &disktest.Short{Err: syscall.ENOSPC}
 			}
 			return nil
 		})
@@ -412,7 +412,7 @@ func TestSalvageFaults(t *testing.T) {
 // something.
 func TestSalvageRefused(t *testing.T) {
 	_, d := spoilt(t, 23)
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Changes() {
 			t.Errorf("it changes something: %+v", c)
 		}
@@ -566,7 +566,7 @@ func TestSectorsOfTheManifest(t *testing.T) {
 }
 
 // containsAll reports whether all of some messages are in the sstable that a loss names, deleted or not.
-func containsAll(t *testing.T, d *vfstest.Disk, m *maker, loss string, ids map[engine.ID][]byte) bool {
+func containsAll(t *testing.T, d *disktest.Disk, m *maker, loss string, ids map[engine.ID][]byte) bool {
 	t.Helper()
 	i := slices.IndexFunc(m.next.Tables, func(is manifest.Table) bool { return strings.Contains(loss, fmt.Sprintf("sstable %d ", is.Number)) })
 	if i < 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -93,7 +93,7 @@ func (x *thing) hash(secret sstable.Secret) sstable.Key {
 // maker makes a store of the packages below, as an engine would that does one thing at a time.
 type maker struct {
 	t      testing.TB
-	d      *vfstest.Disk
+	d      *disktest.Disk
 	rng    *rand.Rand
 	log    *wal.Log
 	end    wal.Pos
@@ -105,7 +105,7 @@ type maker struct {
 }
 
 func newMaker(t testing.TB, seed uint64) *maker {
-	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), tables: map[uint64]*sstable.Table{}, things: map[engine.ID]*thing{}}
+	m := &maker{t: t, d: disktest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), tables: map[uint64]*sstable.Table{}, things: map[engine.ID]*thing{}}
 	must(t, vfs.MkdirAll(m.d, logDir))
 	must(t, vfs.MkdirAll(m.d, tablesDir))
 	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
@@ -385,7 +385,7 @@ func (m *maker) history(n int) {
 }
 
 // close closes the store, and returns its disk.
-func (m *maker) close() *vfstest.Disk {
+func (m *maker) close() *disktest.Disk {
 	m.t.Helper()
 	must(m.t, m.log.Close())
 	m.closeTables()
@@ -393,7 +393,7 @@ func (m *maker) close() *vfstest.Disk {
 }
 
 // kill ends the process, and returns the disk as it is then.
-func (m *maker) kill() *vfstest.Disk {
+func (m *maker) kill() *disktest.Disk {
 	m.t.Helper()
 	must(m.t, m.log.Wait(m.t.Context(), m.end))
 	d := m.d.Kill()
@@ -430,9 +430,9 @@ func (m *maker) queues() []Queue {
 }
 
 // checked checks a store, which must change nothing.
-func checked(t testing.TB, d *vfstest.Disk) *Report {
+func checked(t testing.TB, d *disktest.Disk) *Report {
 	t.Helper()
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Changes() {
 			t.Errorf("the check changes something: %+v", c)
 		}
@@ -448,7 +448,7 @@ func checked(t testing.TB, d *vfstest.Disk) *Report {
 }
 
 // openRun opens an sstable of a store, with who has died in it.
-func openTable(t testing.TB, d *vfstest.Disk, is manifest.Table) *sstable.Table {
+func openTable(t testing.TB, d *disktest.Disk, is manifest.Table) *sstable.Table {
 	t.Helper()
 	r, err := sstable.Open(d, tablesDir, is.Number, tableConfig())
 	must(t, err)

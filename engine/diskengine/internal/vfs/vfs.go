@@ -1,5 +1,5 @@
 // Package vfs is the seam between the store's formats and the file system: the log, sstables
-// and manifest use only FS and File. OS is the operating system's; package vfstest has one in
+// and manifest use only FS and File. OS is the operating system's; package disktest has one in
 // memory that loses power, fails and fills up. The package also has what the files of a store
 // have in common: how their headers begin (SealHeader), and numbers as names (Numbered).
 //

@@ -16,14 +16,14 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // each sstables a test on a directory of the operating system and on a simulated one.
 func each(t *testing.T, test func(t *testing.T, f vfs.FS, dir string)) {
 	t.Run("os", func(t *testing.T) { test(t, vfs.OS{}, t.TempDir()) })
 	t.Run("simulated", func(t *testing.T) {
-		d := vfstest.New(nil)
+		d := disktest.New(nil)
 		if err := d.Mkdir("/dir"); err != nil {
 			t.Fatal(err)
 		}
@@ -130,13 +130,13 @@ func TestLockOutlivesItsFile(t *testing.T) {
 }
 
 func TestMkdirAllMakesDurably(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	for range 2 {
 		if err := vfs.MkdirAll(d, "/a/b/c"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Crash(vfstest.Nothing()).SyncDir("/a/b/c"); err != nil {
+	if err := d.Crash(disktest.Nothing()).SyncDir("/a/b/c"); err != nil {
 		t.Error(err)
 	}
 	if err := vfs.MkdirAll(vfs.OS{}, filepath.Join(t.TempDir(), "a", "b")); err != nil {
@@ -191,7 +191,7 @@ func TestSimulatedAsReal(t *testing.T) {
 	for range 10 {
 		seed := rand.Uint64()
 		dir := t.TempDir()
-		sim := vfstest.New(&vfstest.Config{Sector: 512 << (seed % 4)})
+		sim := disktest.New(&disktest.Config{Sector: 512 << (seed % 4)})
 		if err := vfs.MkdirAll(sim, dir); err != nil {
 			t.Fatal(err)
 		}
@@ -286,13 +286,13 @@ func TestOwnerAlone(t *testing.T) {
 
 // TestLinkOrCopy copies where the file system has no links, and not where a link failed that may have been made.
 func TestLinkOrCopy(t *testing.T) {
-	for fault, want := range map[error]error{nil: nil, syscall.EXDEV: nil, &vfstest.Late{Err: syscall.EIO}: syscall.EIO} {
-		d := vfstest.New(nil)
+	for fault, want := range map[error]error{nil: nil, syscall.EXDEV: nil, &disktest.Late{Err: syscall.EIO}: syscall.EIO} {
+		d := disktest.New(nil)
 		if err := vfs.WriteFile(d, "/from", []byte("content")); err != nil {
 			t.Fatal(err)
 		}
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Link {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Link {
 				return fault
 			}
 			return nil

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestBegin: from then on there is a segment, which a loss of power leaves, and a log without one is
@@ -20,7 +20,7 @@ func TestBegin(t *testing.T) {
 	l, _ := open(t, d, cfg, 0)
 	must(t, l.Begin())
 	must(t, l.Begin())
-	for name, after := range map[string]*vfstest.Disk{"the power is lost": d.Crash(vfstest.Nothing()), "the process is killed": d.Kill()} {
+	for name, after := range map[string]*disktest.Disk{"the power is lost": d.Crash(disktest.Nothing()), "the process is killed": d.Kill()} {
 		l, found, all, err := tryOpen(after, &begun, 0)
 		if err != nil || len(all) > 0 || found.Segments != 1 {
 			t.Fatalf("%s: %+v, %v, %v", name, found, all, err)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // copied copies what is held to a new directory and returns what a log there holds.
@@ -75,7 +75,7 @@ func TestCopy(t *testing.T) {
 				same(t, all, want)
 			}
 			must(t, h.put(l, 300)) // perhaps cut off
-			after := d.Crash(vfstest.Seeded(rng.Uint64()))
+			after := d.Crash(disktest.Seeded(rng.Uint64()))
 			must(t, l.Close())
 			if found.Torn != nil {
 				torn++

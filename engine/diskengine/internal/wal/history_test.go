@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // history is what a log was told and what it promised. Its entries are appended by one
@@ -153,7 +153,7 @@ func verify(d vfs.FS, cfg *Config, may []item, from, must Pos) (*Log, Found, err
 }
 
 // goesOn verifies a log, appends to it, lets the power go once more and verifies again.
-func goesOn(t testing.TB, d *vfstest.Disk, cfg *Config, may []item, from, must Pos, seed uint64) error {
+func goesOn(t testing.TB, d *disktest.Disk, cfg *Config, may []item, from, must Pos, seed uint64) error {
 	l, found, err := verify(d, cfg, may, from, must)
 	if err != nil {
 		return err
@@ -173,14 +173,14 @@ func goesOn(t testing.TB, d *vfstest.Disk, cfg *Config, may []item, from, must P
 		}
 	}
 	_ = h.put(l, 5000)
-	after := d.Crash(vfstest.Seeded(seed))
+	after := d.Crash(disktest.Seeded(seed))
 	if seed%2 == 0 {
-		after = d.Kill().Crash(vfstest.Nothing())
+		after = d.Kill().Crash(disktest.Nothing())
 	}
 	if err := l.Close(); err != nil {
 		return err
 	}
-	for _, d := range []*vfstest.Disk{after, d} {
+	for _, d := range []*disktest.Disk{after, d} {
 		all, from, must := h.promised()
 		if l, _, err = verify(d, cfg, all, from, must); err != nil {
 			return fmt.Errorf("the second time: %w", err)

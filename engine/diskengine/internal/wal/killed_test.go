@@ -3,7 +3,7 @@ package wal
 import (
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestSpareOfTheKilled has a process die before the name of a segment is durable that it made or
@@ -17,9 +17,9 @@ func TestSpareOfTheKilled(t *testing.T) {
 		want = append(want, add(t, l, byte(i), text(i, 8<<10)))
 	}
 	must(t, l.Close())
-	var killed []*vfstest.Disk
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.SyncDir {
+	var killed []*disktest.Disk
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.SyncDir {
 			killed = append(killed, d.Kill())
 		}
 		return nil
@@ -36,16 +36,16 @@ func TestSpareOfTheKilled(t *testing.T) {
 	cfg.Still = true // so that others are made ready once the entry is durable
 	for _, d := range killed {
 		l, _ := open(t, d, cfg, want[len(want)-1].end)
-		var after *vfstest.Disk
-		crash := func(c vfstest.Call) error {
-			if after == nil && c.Op == vfstest.SyncDir {
-				after = d.Crash(vfstest.Nothing())
+		var after *disktest.Disk
+		crash := func(c disktest.Call) error {
+			if after == nil && c.Op == disktest.SyncDir {
+				after = d.Crash(disktest.Nothing())
 			}
 			return nil
 		}
 		d.Hook(crash)
 		added := add(t, l, 7, text(7, 100))
-		must(t, crash(vfstest.Call{Op: vfstest.SyncDir}))
+		must(t, crash(disktest.Call{Op: disktest.SyncDir}))
 		d.Hook(nil)
 		must(t, l.Close())
 		l, all := open(t, after, cfg, want[len(want)-1].end)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 func TestEntriesComeBack(t *testing.T) {
@@ -114,8 +114,8 @@ func TestSyncIsSharedAndTheNextBufferFillsMeanwhile(t *testing.T) {
 		add(t, l, 1, nil)
 		synctest.Wait() // for the preparer
 		syncs := 0
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync {
 				syncs++
 				time.Sleep(time.Second)
 			}
@@ -144,8 +144,8 @@ func TestWaitHonoursItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(t)
 		l, _ := open(t, d, small(), 0)
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync {
 				time.Sleep(time.Minute)
 			}
 			return nil
@@ -171,8 +171,8 @@ func TestAdmitWaitsWhileMuchIsPending(t *testing.T) {
 		d, cfg := newDisk(t), small()
 		cfg.MaxPending = 1000
 		l, _ := open(t, d, cfg, 0)
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync {
 				time.Sleep(time.Minute)
 			}
 			return nil
@@ -219,7 +219,7 @@ func TestCloseWaitsAndIsTheSameTwice(t *testing.T) {
 		l, _ := open(t, d, cfg, 0)
 		want, err := put(l, 1, []byte("a"))
 		must(t, err)
-		d.Hook(func(c vfstest.Call) error { time.Sleep(time.Second); return nil })
+		d.Hook(func(c disktest.Call) error { time.Sleep(time.Second); return nil })
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -232,7 +232,7 @@ func TestCloseWaitsAndIsTheSameTwice(t *testing.T) {
 		d.Hook(nil)
 		must(t, l.Close())
 		must(t, l.Wait(t.Context(), want.end))
-		l, all := open(t, d.Crash(vfstest.Nothing()), cfg, 0)
+		l, all := open(t, d.Crash(disktest.Nothing()), cfg, 0)
 		same(t, all, []item{want})
 		must(t, l.Close())
 	})
@@ -245,8 +245,8 @@ func TestReleasedSegmentsAreUsedAgainAndSparesBounded(t *testing.T) {
 		l, _ := open(t, d, cfg, 0)
 		var last item
 		created := 0
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Create {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Create {
 				created++
 			}
 			return nil
@@ -288,10 +288,10 @@ func TestReleasedSegmentsAreUsedAgainAndSparesBounded(t *testing.T) {
 // TestSegmentsThatCannotBeUsedAgain: where a released segment cannot be renamed, or not even removed, a
 // new one is made, and the log goes on.
 func TestSegmentsThatCannotBeUsedAgain(t *testing.T) {
-	for what, fails := range map[string]func(vfstest.Call) error{
-		"no permission": func(c vfstest.Call) error { return failing(c, syscall.EACCES, vfstest.Rename) },
-		"no file":       func(c vfstest.Call) error { return failing(c, syscall.ENOENT, vfstest.Rename) },
-		"not at all":    func(c vfstest.Call) error { return failing(c, syscall.EPERM, vfstest.Rename, vfstest.Remove) },
+	for what, fails := range map[string]func(disktest.Call) error{
+		"no permission": func(c disktest.Call) error { return failing(c, syscall.EACCES, disktest.Rename) },
+		"no file":       func(c disktest.Call) error { return failing(c, syscall.ENOENT, disktest.Rename) },
+		"not at all":    func(c disktest.Call) error { return failing(c, syscall.EPERM, disktest.Rename, disktest.Remove) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			d, cfg := newDisk(t), small()
@@ -317,7 +317,7 @@ func TestSegmentsThatCannotBeUsedAgain(t *testing.T) {
 }
 
 // failing returns an error for some calls.
-func failing(c vfstest.Call, err error, ops ...string) error {
+func failing(c disktest.Call, err error, ops ...string) error {
 	if slices.Contains(ops, c.Op) {
 		return err
 	}
@@ -333,13 +333,13 @@ func TestDroppedStaysDropped(t *testing.T) {
 		l, _ := open(t, d, cfg, 0)
 		want := []item{add(t, l, 1, nil)}
 		synctest.Wait()
-		var after *vfstest.Disk
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync {
+		var after *disktest.Disk
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync {
 				time.Sleep(time.Second)
 			}
-			if c.Op == vfstest.Sync && strings.HasSuffix(c.Name, "2.log") {
-				after = d.Crash(vfstest.Everything())
+			if c.Op == disktest.Sync && strings.HasSuffix(c.Name, "2.log") {
+				after = d.Crash(disktest.Everything())
 			}
 			return nil
 		})
@@ -414,7 +414,7 @@ func TestRefusesWhatIsNotItsOwn(t *testing.T) {
 }
 
 // rewriteHeader changes a header and mends its checksum.
-func rewriteHeader(t *testing.T, d *vfstest.Disk, name string, fn func(b []byte)) {
+func rewriteHeader(t *testing.T, d *disktest.Disk, name string, fn func(b []byte)) {
 	t.Helper()
 	f, err := d.Open(name)
 	must(t, err)
@@ -510,8 +510,8 @@ func TestSegmentsAreAwaited(t *testing.T) {
 		cfg.RetryFor = time.Minute
 		l, _ := open(t, d, cfg, 0)
 		good := time.Now().Add(30 * time.Second)
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Create && time.Now().Before(good) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Create && time.Now().Before(good) {
 				return syscall.EMFILE
 			}
 			return nil
@@ -582,8 +582,8 @@ func TestSyncsAreShared(t *testing.T) {
 	l, _ := open(t, d, cfg, 0)
 	add(t, l, 1, nil)
 	var syncs atomic.Int32
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync && c.Name == segmentName("/log", 1) {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) {
 			syncs.Add(1)
 		}
 		return nil
@@ -655,8 +655,8 @@ func TestWaitWritten(t *testing.T) {
 	want := add(t, l, 1, []byte("first"))
 	must(t, l.Wait(t.Context(), want.end))
 	syncing, goOn := make(chan struct{}), make(chan struct{})
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync && c.Name == segmentName("/log", 1) { // not that of a spare
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) { // not that of a spare
 			syncing <- struct{}{}
 			<-goOn
 		}
@@ -687,7 +687,7 @@ func TestWaitWritten(t *testing.T) {
 	if got := l.Synced(); got != all[1].end {
 		t.Errorf("synced up to %d, behind what was written when the sync began, %d", got, all[1].end)
 	}
-	lost, found := open(t, d.Crash(vfstest.Nothing()), cfg, 0)
+	lost, found := open(t, d.Crash(disktest.Nothing()), cfg, 0)
 	same(t, found, all[:2])
 	must(t, lost.Close())
 	write(5, "fifth")
@@ -698,7 +698,7 @@ func TestWaitWritten(t *testing.T) {
 	if err := l.WaitWritten(t.Context(), all[4].end+1); err == nil {
 		t.Error("beyond the end")
 	}
-	l, found = open(t, d.Crash(vfstest.Nothing()), cfg, 0)
+	l, found = open(t, d.Crash(disktest.Nothing()), cfg, 0)
 	same(t, found, all)
 	must(t, l.Close())
 }
@@ -728,8 +728,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 			}
 		}
 		goOn, fails := make(chan struct{}), error(nil)
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Sync && c.Name == segmentName("/log", 1) {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) {
 				<-goOn
 				return fails
 			}
@@ -764,16 +764,16 @@ func TestRoomIsGivenBack(t *testing.T) {
 // or since the disk hangs, is left by who waits when his context ends, and comes
 // behind the sync.
 func TestWaitWrittenGivesUp(t *testing.T) {
-	for name, then := range map[string]func(t *testing.T, l *Log, d *vfstest.Disk) (end Pos, release func()){
-		"no room": func(t *testing.T, l *Log, _ *vfstest.Disk) (Pos, func()) {
+	for name, then := range map[string]func(t *testing.T, l *Log, d *disktest.Disk) (end Pos, release func()){
+		"no room": func(t *testing.T, l *Log, _ *disktest.Disk) (Pos, func()) {
 			i, err := put(l, 3, text(3, minSegment))
 			must(t, err)
 			return i.end, func() {}
 		},
-		"hangs": func(t *testing.T, l *Log, d *vfstest.Disk) (Pos, func()) {
+		"hangs": func(t *testing.T, l *Log, d *disktest.Disk) (Pos, func()) {
 			hang := make(chan struct{})
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Write {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Write {
 					<-hang
 				}
 				return nil
@@ -792,8 +792,8 @@ func TestWaitWrittenGivesUp(t *testing.T) {
 				synctest.Wait() // for the next segment
 				goOn := make(chan struct{})
 				var syncs atomic.Int32
-				d.Hook(func(c vfstest.Call) error {
-					if c.Op == vfstest.Sync {
+				d.Hook(func(c disktest.Call) error {
+					if c.Op == disktest.Sync {
 						if syncs.Add(1) > 1 && c.Name == segmentName("/log", 1) {
 							t.Error("a sync beside another")
 						}
@@ -834,8 +834,8 @@ func TestWriteAheadThatComesTooLate(t *testing.T) {
 		return i
 	}
 	goOn := make(chan struct{})
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Sync && c.Name == segmentName("/log", 1) {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync && c.Name == segmentName("/log", 1) {
 			<-goOn
 		}
 		return nil
@@ -900,7 +900,7 @@ func TestWaitWrittenByMany(t *testing.T) {
 	same(t, all, want)
 	must(t, killed.Close())
 	must(t, l.Close())
-	l, all = open(t, d.Crash(vfstest.Nothing()), cfg, 0)
+	l, all = open(t, d.Crash(disktest.Nothing()), cfg, 0)
 	same(t, all, want)
 	must(t, l.Close())
 }
@@ -909,8 +909,8 @@ func TestWaitWrittenByMany(t *testing.T) {
 func TestWaitWrittenFails(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	l, _ := open(t, d, cfg, 0)
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Write {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write {
 			return syscall.EIO
 		}
 		return nil

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPowerLoss lets the power go before each call that changes the disk, in histories with
 // full segments, releases and openings, and each time leaves many sets of what was not
 // synced.
 func TestPowerLoss(t *testing.T) {
-	for _, cfg := range []vfstest.Config{{Stale: true}, {Sector: 4096}} {
+	for _, cfg := range []disktest.Config{{Stale: true}, {Sector: 4096}} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
@@ -27,13 +27,13 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-func losePower(t *testing.T, dc *vfstest.Config, seed uint64) {
-	d, cfg := vfstest.New(dc), small()
+func losePower(t *testing.T, dc *disktest.Config, seed uint64) {
+	d, cfg := disktest.New(dc), small()
 	must(t, vfs.MkdirAll(d, "/log"))
 	h, rng := new(history), rand.New(rand.NewPCG(seed, 1))
 	type loss struct {
-		call       vfstest.Call
-		after      *vfstest.Disk
+		call       disktest.Call
+		after      *disktest.Disk
 		chooser    string
 		may        []item
 		from, must Pos
@@ -42,11 +42,11 @@ func losePower(t *testing.T, dc *vfstest.Config, seed uint64) {
 	var losses []loss
 	ops := map[string]int{}
 	draws := seed
-	record := func(c vfstest.Call) error {
+	record := func(c disktest.Call) error {
 		if !c.Changes() {
 			return nil
 		}
-		if c.Op == vfstest.Sync {
+		if c.Op == disktest.Sync {
 			defer time.Sleep(time.Millisecond) // others go on beside it
 		}
 		mu.Lock()
@@ -55,16 +55,16 @@ func losePower(t *testing.T, dc *vfstest.Config, seed uint64) {
 		may, from, must := h.promised()
 		draws++
 		at := int(draws % 5)
-		choosers := map[string]vfstest.Chooser{"seeded": vfstest.Seeded(draws)}
+		choosers := map[string]disktest.Chooser{"seeded": disktest.Seeded(draws)}
 		switch draws % 4 {
 		case 0:
-			choosers["nothing"] = vfstest.Nothing()
+			choosers["nothing"] = disktest.Nothing()
 		case 1:
-			choosers["everything"] = vfstest.Everything()
+			choosers["everything"] = disktest.Everything()
 		case 2:
-			choosers["only"] = vfstest.Only(at)
+			choosers["only"] = disktest.Only(at)
 		case 3:
-			choosers["all but"] = vfstest.AllBut(at)
+			choosers["all but"] = disktest.AllBut(at)
 		}
 		for name, chooser := range choosers {
 			losses = append(losses, loss{c, d.Crash(chooser), name, may, from, must})
@@ -72,7 +72,7 @@ func losePower(t *testing.T, dc *vfstest.Config, seed uint64) {
 		return nil
 	}
 	d.Hook(record)
-	for range vfstest.Thorough(3, 6) {
+	for range disktest.Thorough(3, 6) {
 		may, from, sure := h.promised()
 		l, found, err := verify(d, cfg, may, from, sure)
 		must(t, err)
@@ -86,7 +86,7 @@ func losePower(t *testing.T, dc *vfstest.Config, seed uint64) {
 			t.Fatalf("seed %d: power lost before call %+v, left %s: %v", seed, loss.call, loss.chooser, err)
 		}
 	}
-	for _, op := range []string{vfstest.Create, vfstest.Write, vfstest.Sync, vfstest.SyncDir, vfstest.Preallocate} {
+	for _, op := range []string{disktest.Create, disktest.Write, disktest.Sync, disktest.SyncDir, disktest.Preallocate} {
 		if ops[op] == 0 {
 			t.Errorf("seed %d: no %s", seed, op)
 		}
@@ -104,12 +104,12 @@ func TestEveryTornWrite(t *testing.T) {
 		synctest.Wait() // for the next segment
 		_, from, sure := h.promised()
 		sets := 0
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op != vfstest.Sync {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op != disktest.Sync {
 				return nil
 			}
 			may, _, _ := h.promised()
-			for chooser := range vfstest.Every() {
+			for chooser := range disktest.Every() {
 				if err := goesOn(t, d.Crash(chooser), cfg, may, from, sure, uint64(sets)); err != nil {
 					t.Errorf("set %d: %v", sets, err)
 				}
@@ -131,7 +131,7 @@ func TestEveryTornWrite(t *testing.T) {
 // power goes then.
 func TestFaults(t *testing.T) {
 	for name, fault := range map[string]error{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &vfstest.Short{Bytes: 1000, Err: syscall.EIO},
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &disktest.Short{Bytes: 1000, Err: syscall.EIO},
 	} {
 		for _, lasting := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s lasting %v", name, lasting), func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 				seed := rand.Uint64()
 				synctest.Test(t, func(t *testing.T) {
 					step := int64(6)
-					if vfstest.Thorough(1, 2) > 1 {
+					if disktest.Thorough(1, 2) > 1 {
 						step = 1
 					}
 					stopped, went := 0, 0
@@ -165,11 +165,11 @@ func TestFaults(t *testing.T) {
 }
 
 func failAt(t *testing.T, seed uint64, at int64, fault error, lasting bool) (reached, stopped bool) {
-	d := vfstest.New(&vfstest.Config{Forgets: seed%2 == 0})
+	d := disktest.New(&disktest.Config{Forgets: seed%2 == 0})
 	must(t, vfs.MkdirAll(d, "/log"))
 	cfg, h, rng := small(), new(history), rand.New(rand.NewPCG(seed, 2))
 	first := d.Calls()
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		n := c.N - first
 		if n == at || n > at && lasting {
 			return fault
@@ -206,9 +206,9 @@ func failAt(t *testing.T, seed uint64, at int64, fault error, lasting bool) (rea
 		t.Fatalf("seed %d, fault %d, %v: opened again: %v", seed, at, err, err2)
 	}
 	// What was given out when it was opened is durable.
-	powerless := killed.Crash(vfstest.Nothing())
+	powerless := killed.Crash(disktest.Nothing())
 	must(t, l.Close())
-	for _, d := range []*vfstest.Disk{powerless, d.Crash(vfstest.Seeded(seed + uint64(at)))} {
+	for _, d := range []*disktest.Disk{powerless, d.Crash(disktest.Seeded(seed + uint64(at)))} {
 		must := sure
 		if d == powerless {
 			must = found.End
@@ -226,11 +226,11 @@ func TestSimulation(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 3))
-		d, cfg := vfstest.New(&vfstest.Config{Stale: true, Forgets: seed%2 == 0}), small()
+		d, cfg := disktest.New(&disktest.Config{Stale: true, Forgets: seed%2 == 0}), small()
 		must(t, vfs.MkdirAll(d, "/log"))
 		h := new(history)
 		fate := map[string]int{}
-		for range vfstest.Thorough(60, 50) {
+		for range disktest.Thorough(60, 50) {
 			may, from, sure := h.promised()
 			l, found, err := verify(d, cfg, may, from, sure)
 			if err != nil {
@@ -242,12 +242,12 @@ func TestSimulation(t *testing.T) {
 				failing = d.Calls() + 1 + rng.Int64N(100)
 			}
 			slow := time.Duration(rng.IntN(3)) * time.Millisecond
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Sync {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op == disktest.Sync {
 					time.Sleep(slow)
 				}
 				if c.N == failing {
-					return []error{syscall.EIO, syscall.ENOSPC, &vfstest.Short{Bytes: int(c.N) * 64 % 9000, Err: syscall.EIO}}[c.N%3]
+					return []error{syscall.EIO, syscall.ENOSPC, &disktest.Short{Bytes: int(c.N) * 64 % 9000, Err: syscall.EIO}}[c.N%3]
 				}
 				return nil
 			})
@@ -262,7 +262,7 @@ func TestSimulation(t *testing.T) {
 				next = d.Kill()
 			case 1, 2:
 				fate["powerless"]++
-				next = d.Crash(vfstest.Seeded(rng.Uint64()))
+				next = d.Crash(disktest.Seeded(rng.Uint64()))
 			default:
 				fate["closed"]++
 			}

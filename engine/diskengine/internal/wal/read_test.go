@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // read reads a log, which must change nothing.
-func read(t *testing.T, d *vfstest.Disk, cfg *Config, from Pos) (all []item, found Found, err error) {
+func read(t *testing.T, d *disktest.Disk, cfg *Config, from Pos) (all []item, found Found, err error) {
 	t.Helper()
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Changes() {
 			t.Errorf("reading changes something: %+v", c)
 		}

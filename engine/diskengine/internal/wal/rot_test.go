@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // written makes a log of some segments that were used before, and returns how many bytes of
 // each hold something.
-func written(t *testing.T) (d *vfstest.Disk, cfg *Config, items []item, from Pos, used map[string]int64) {
+func written(t *testing.T) (d *disktest.Disk, cfg *Config, items []item, from Pos, used map[string]int64) {
 	d, cfg = newDisk(t), small()
 	l, _ := open(t, d, cfg, 0)
 	for i := range 20 {
@@ -64,7 +64,7 @@ func TestFlippedBits(t *testing.T) {
 		for off := range int64(64) {
 			at = append(at, off)
 		}
-		for off := headerSize + rand.Int64N(397); off < size; off += int64(max(1, 397/vfstest.Thorough(1, 397))) {
+		for off := headerSize + rand.Int64N(397); off < size; off += int64(max(1, 397/disktest.Thorough(1, 397))) {
 			at = append(at, off)
 		}
 		for off := size - 2*frameSize; off < size; off++ {
@@ -101,7 +101,7 @@ func TestFlippedBits(t *testing.T) {
 // TestLostSectors lets sectors of a log that was closed be zeros, or a whole file missing.
 func TestLostSectors(t *testing.T) {
 	d, cfg, items, from, used := written(t)
-	try := func(name string, off int64, spoiled *vfstest.Disk) {
+	try := func(name string, off int64, spoiled *disktest.Disk) {
 		t.Helper()
 		_, found, all, err := closing(tryOpen(spoiled, cfg, from))
 		if err == nil {
@@ -140,8 +140,8 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 	for at := int64(1); ; at++ {
 		d := d.Kill()
 		hit := false
-		d.Hook(func(c vfstest.Call) error {
-			if hit = hit || c.N == at && c.Op == vfstest.Read; c.N == at && c.Op == vfstest.Read {
+		d.Hook(func(c disktest.Call) error {
+			if hit = hit || c.N == at && c.Op == disktest.Read; c.N == at && c.Op == disktest.Read {
 				return errTest
 			}
 			return nil

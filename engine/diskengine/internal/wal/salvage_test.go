@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // segments are the paths of those of a log.
-func segmentsOf(t *testing.T, d *vfstest.Disk, dir string) (all []string) {
+func segmentsOf(t *testing.T, d *disktest.Disk, dir string) (all []string) {
 	t.Helper()
 	names, err := d.List(dir)
 	if err != nil {
@@ -29,7 +29,7 @@ func segmentsOf(t *testing.T, d *vfstest.Disk, dir string) (all []string) {
 // TestSalvage turns bits all over a log of several segments: all entries are given but those that
 // stand in the frame that was spoilt, in their order, and between them a gap.
 func TestSalvage(t *testing.T) {
-	d := vfstest.New(nil)
+	d := disktest.New(nil)
 	if err := d.Mkdir("/log"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSalvage(t *testing.T) {
 	if len(names) < 3 {
 		t.Fatalf("%d segments", len(names))
 	}
-	given := func(d *vfstest.Disk, names []string, from Pos) (got []string, gaps []Gap) {
+	given := func(d *disktest.Disk, names []string, from Pos) (got []string, gaps []Gap) {
 		err := Salvage(d, names, cfg, from, func(e Entry) error { got = append(got, string(e.Bytes)); return nil },
 			func(g Gap) error { gaps = append(gaps, g); return nil })
 		if err != nil {
@@ -70,7 +70,7 @@ func TestSalvage(t *testing.T) {
 		t.Fatalf("%d entries of %d, %v", len(got), len(want), gaps)
 	}
 	lost := 0
-	for k := range vfstest.Thorough(60, 20) {
+	for k := range disktest.Thorough(60, 20) {
 		name := names[rng.IntN(2)]
 		off := rng.Int64N(minSegment)
 		d.Flip(name, off, 1<<(k%8))

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // heads is n bytes that look like a head of a frame of half a mebibyte wherever one may begin.
@@ -30,8 +30,8 @@ func TestEntriesThatLookLikeFrames(t *testing.T) {
 	must(t, l.Close())
 
 	var bytes atomic.Int64
-	d.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read {
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read {
 			bytes.Add(int64(c.Len))
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // small makes logs with small segments, whose salts are the same in each run.
@@ -35,8 +35,8 @@ func (i item) is(o item) bool {
 	return i.kind == o.kind && bytes.Equal(i.bytes, o.bytes) && i.start == o.start && i.end == o.end
 }
 
-func newDisk(t testing.TB) *vfstest.Disk {
-	d := vfstest.New(nil)
+func newDisk(t testing.TB) *disktest.Disk {
+	d := disktest.New(nil)
 	must(t, vfs.MkdirAll(d, "/log"))
 	return d
 }

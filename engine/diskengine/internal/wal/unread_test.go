@@ -9,18 +9,18 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // scratch makes a sector of a file unreadable until it is written.
-func scratch(d *vfstest.Disk, name string, at int64) {
+func scratch(d *disktest.Disk, name string, at int64) {
 	var written atomic.Bool
-	d.Hook(func(c vfstest.Call) error {
+	d.Hook(func(c disktest.Call) error {
 		if c.Name != name || c.Off >= at+512 || at >= c.Off+int64(c.Len) || written.Load() {
 			return nil
 		}
-		written.Store(c.Op == vfstest.Write)
-		if c.Op == vfstest.Read {
+		written.Store(c.Op == disktest.Write)
+		if c.Op == disktest.Read {
 			return syscall.EIO
 		}
 		return nil
@@ -90,8 +90,8 @@ func TestDiskThatFailsIsNoEnd(t *testing.T) {
 	want := add(t, l, 1, []byte("durable"))
 	killed := d.Kill()
 	must(t, l.Close())
-	killed.Hook(func(c vfstest.Call) error {
-		if c.Op == vfstest.Read && c.Off+int64(c.Len) > headerSize {
+	killed.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Read && c.Off+int64(c.Len) > headerSize {
 			return syscall.EIO
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // An entry that was written beside a sync, and whose own sync then failed, is seen by the next process, which
@@ -23,8 +23,8 @@ func TestFailedSyncOfWhatWasWrittenAhead(t *testing.T) {
 		synctest.Wait()
 		gate := make(chan struct{})
 		var syncs atomic.Int64
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op != vfstest.Sync {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op != disktest.Sync {
 				return nil
 			}
 			if syncs.Add(1) == 1 {
@@ -54,7 +54,7 @@ func TestFailedSyncOfWhatWasWrittenAhead(t *testing.T) {
 		l, all := open(t, left, cfg, 0)
 		same(t, all, want)
 		w := add(t, l, 5, text(5, 1000)) // durable, and so is all before
-		after := left.Crash(vfstest.Nothing())
+		after := left.Crash(disktest.Nothing())
 		must(t, l.Close())
 		l, all = open(t, after, cfg, 0)
 		same(t, all, append(want, w))
@@ -68,14 +68,14 @@ func TestAheadAndFailedSyncs(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
-			d := vfstest.New(&vfstest.Config{Dropped: vfstest.Seeded(rng.Uint64()), Forgets: rng.IntN(4) == 0, Stale: rng.IntN(2) == 0})
+			d := disktest.New(&disktest.Config{Dropped: disktest.Seeded(rng.Uint64()), Forgets: rng.IntN(4) == 0, Stale: rng.IntN(2) == 0})
 			must(t, vfs.MkdirAll(d, "/log"))
 			cfg := small()
 			l, _ := open(t, d, cfg, 0)
 			var mu sync.Mutex
 			n := 3 + rng.IntN(40)
-			d.Hook(func(c vfstest.Call) error {
-				if c.Op != vfstest.Sync {
+			d.Hook(func(c disktest.Call) error {
+				if c.Op != disktest.Sync {
 					return nil
 				}
 				time.Sleep(time.Millisecond)
@@ -114,7 +114,7 @@ func TestAheadAndFailedSyncs(t *testing.T) {
 			_ = l.Close()
 			l, all := open(t, left, cfg, 0)
 			w := add(t, l, 9, text(9, 100))
-			after := left.Crash(vfstest.Seeded(rng.Uint64()))
+			after := left.Crash(disktest.Seeded(rng.Uint64()))
 			must(t, l.Close())
 			l, _, again, err := tryOpen(after, cfg, 0)
 			if err != nil {

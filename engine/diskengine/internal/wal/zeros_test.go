@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestZerosAreWrittenAheadOfShortSyncs: where syncs write little the log writes zeros ahead, in
@@ -18,8 +18,8 @@ func TestZerosAreWrittenAheadOfShortSyncs(t *testing.T) {
 		cfg.SegmentBytes = 1 << 20
 		l, _ := open(t, d, cfg, 0)
 		var written atomic.Int64
-		d.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Write {
+		d.Hook(func(c disktest.Call) error {
+			if c.Op == disktest.Write {
 				written.Add(int64(c.Len))
 			}
 			return nil

@@ -1,4 +1,4 @@
-package vfstest
+package disktest
 
 import (
 	"iter"

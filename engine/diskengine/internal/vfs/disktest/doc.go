@@ -1,4 +1,4 @@
-// Package vfstest simulates a disk in memory, for tests of code that uses package vfs. The
+// Package disktest simulates a disk in memory, for tests of code that uses package vfs. The
 // disk loses power, fails at any call, rots, fills up, and can do all that again in the same
 // way.
 //
@@ -38,4 +38,4 @@
 //
 // Crash and Kill share the contents of sectors with the disk that they are made from, and copy
 // only what points to them. So one at each step of a history costs little.
-package vfstest
+package disktest

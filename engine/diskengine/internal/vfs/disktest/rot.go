@@ -1,4 +1,4 @@
-package vfstest
+package disktest
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (d *Disk) spoil(name string, off int64, n int, fn func(b []byte)) {
 	defer d.mu.Unlock()
 	node := d.names.seen[filepath.Clean(name)]
 	if node == nil || node.dir || off < 0 || off+int64(n) > node.size {
-		panic(fmt.Sprintf("vfstest: %s has no %d bytes at %d", name, n, off))
+		panic(fmt.Sprintf("disktest: %s has no %d bytes at %d", name, n, off))
 	}
 	f := &file{disk: d, inode: node}
 	f.each(off, n, func(i, from, to, _ int) bool {

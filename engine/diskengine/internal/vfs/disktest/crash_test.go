@@ -1,4 +1,4 @@
-package vfstest_test
+package disktest_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	. "github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	. "github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // bed is a disk with a durable, empty file "f".

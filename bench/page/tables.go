@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tarryhq/tarry/bench/table"
@@ -12,59 +14,54 @@ import (
 type column struct {
 	part, name, title string
 	better            table.Better
-	what, unit        string // in words, for the list of where others are better
 }
 
 var callColumns = []column{
-	{"calls", "single/s", "push, 1 caller", table.More, "pushes of one caller", "/s"},
-	{"calls", "push/s", "push, 64 callers", table.More, "pushes of 64 callers", "/s"},
-	{"calls", "push-cpu-us", "µs of processor for each", table.Less, "processor time of a push", " µs"},
-	{"calls", "batch/s", "push, 100 a call, 8 callers", table.More, "pushes in batches", "/s"},
-	{"calls", "cancel/s", "cancel by id, 64 callers", table.More, "cancels", "/s"},
+	{"calls", "single/s", "push, 1 caller", table.More},
+	{"calls", "push/s", "push, 64 callers", table.More},
+	{"calls", "push-cpu-us", "CPU µs each", table.Less},
+	{"calls", "batch/s", "push, 100 a call, 8 callers", table.More},
+	{"calls", "cancel/s", "cancel by id, 64 callers", table.More},
 }
 
 var dueColumns = []column{
-	{"late", "p50-ms", "p50, ms", table.Less, "median lateness", " ms"},
-	{"late", "p99-ms", "p99, ms", table.Less, "p99 of lateness", " ms"},
-	{"late", "p99.9-ms", "p99.9, ms", table.Neither, "", ""},
-	{"late", "max-ms", "most, ms", table.Neither, "", ""},
-	{"late", "cpu-us/msg", "µs of processor for each", table.Less, "processor time of a message at 1,000 a second", " µs"},
-	{"burst", "s", "burst, s", table.Less, "burst", " s"},
+	{"late", "p50-ms", "p50, ms", table.Less},
+	{"late", "p99-ms", "p99, ms", table.Less},
+	{"late", "p99.9-ms", "p99.9, ms", table.Neither},
+	{"late", "max-ms", "most, ms", table.Neither},
+	{"late", "cpu-us/msg", "CPU µs each", table.Less},
+	{"burst", "s", "burst, s", table.Less},
 }
 
 var pendingColumns = []column{
-	{"pending", "memory-B/msg", "memory, bytes", table.Less, "memory of a pending message", " bytes"},
-	{"pending", "disk-B/msg", "disk, bytes", table.Less, "disk space of a pending message", " bytes"},
-	{"pending", "back-s", "back after kill -9, s", table.Less, "time until it serves after kill -9", " s"},
-	{"pending", "missing", "missing then", table.Neither, "", ""},
+	{"pending", "memory-B/msg", "memory, bytes", table.Less},
+	{"pending", "disk-B/msg", "disk, bytes", table.Less},
+	{"pending", "back-s", "back after kill -9, s", table.Less},
 }
 
-// writeTable writes a row for each system that has a figure. last, if not nil, makes a further
-// cell.
-func writeTable(w io.Writer, all figures, columns []column, title string, last func(system) string) {
+// writeTable writes a row for each system that has a figure, with its faults after its name.
+func writeTable(w io.Writer, all figures, columns []column, promises bool, faults []fault) {
 	head, rule := "| |", "|---|"
-	if title == "" {
+	if promises {
 		head, rule = "| | survives |", "|---|---|"
 	}
 	for _, c := range columns {
 		head, rule = head+" "+c.title+" |", rule+"---:|"
 	}
-	if last != nil {
-		head, rule = head+" "+title+" |", rule+"---|"
-	}
 	fmt.Fprintln(w, head+"\n"+rule)
 	for _, s := range allSystems {
-		cells, some := []string{s.text()}, false
-		if title == "" {
+		cells, some := []string{s.text() + all.faults(s, faults)}, false
+		if promises {
 			cells = append(cells, s.promise)
 		}
 		for _, c := range columns {
 			v, ok := all.of(s.name, c.part).get(c.name)
 			some = some || ok
-			cells = append(cells, number(v, ok))
-		}
-		if last != nil {
-			cells = append(cells, last(s))
+			text := number(v, ok)
+			if ok && all.ahead(s, c, v) {
+				text = "**" + text + "**"
+			}
+			cells = append(cells, text)
 		}
 		if some {
 			fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
@@ -89,47 +86,42 @@ func number(v float64, ok bool) string {
 	return table.Number(v)
 }
 
-// faults says what a system has done that it must not.
-func (all figures) faults(s system) string {
-	var texts []string
-	for _, fault := range []string{"early", "lost", "twice"} {
-		if n := all.of(s.name, "late").sum(fault) + all.of(s.name, "burst").sum(fault); n > 0 {
-			texts = append(texts, fmt.Sprintf("**%s %s**", table.Number(n), fault))
+// fault is something that a system must not do, and the part in which it is counted.
+type fault struct{ part, name string }
+
+var (
+	dueFaults = []fault{
+		{"late", "early"}, {"late", "lost"}, {"late", "twice"},
+		{"burst", "early"}, {"burst", "lost"}, {"burst", "twice"},
+	}
+	pendingFaults = []fault{{"pending", "missing"}}
+)
+
+// faults says which of them a system has, and how often.
+func (all figures) faults(s system, faults []fault) string {
+	text, sums := "", make(map[string]float64)
+	for _, f := range faults {
+		sums[f.name] += all.of(s.name, f.part).sum(f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		if sums[name] > 0 {
+			text += fmt.Sprintf(", **%s %s**", table.Number(sums[name]), name)
 		}
 	}
-	if len(texts) == 0 {
-		return "none"
-	}
-	return strings.Join(texts, ", ")
+	return text
 }
 
-// clearly is by how much another must be better to be listed: less is noise.
+// clearly is by how much another must be better to be marked: less is noise.
 const clearly = 1.05
 
-// writeAhead lists where other systems are better than tarry on the same server.
-func writeAhead(w io.Writer, all figures) {
-	for _, other := range allSystems {
-		i := ourIndex(other.group)
-		if other.ours || i < 0 {
-			continue
-		}
-		ours, texts := allSystems[i], []string(nil)
-		for _, columns := range [][]column{callColumns, dueColumns, pendingColumns} {
-			for _, c := range columns {
-				own, has := all.of(ours.name, c.part).get(c.name)
-				v, ok := all.of(other.name, c.part).get(c.name)
-				if !has || !ok || c.better == table.Neither {
-					continue
-				}
-				if c.better == table.More && v > own*clearly || c.better == table.Less && v*clearly < own {
-					texts = append(texts, fmt.Sprintf("%s %s%s (%s)", c.what, table.Number(max(v, 0)), c.unit, table.Number(own)))
-				}
-			}
-		}
-		if len(texts) > 0 {
-			fmt.Fprintf(w, "- **%s** than %s: %s.\n", other.title, ours.title, strings.Join(texts, "; "))
-		}
+// ahead says whether another system's figure is better than that of tarry on the same server.
+func (all figures) ahead(other system, c column, v float64) bool {
+	i := ourIndex(other.group)
+	if other.ours || i < 0 {
+		return false
 	}
+	own, has := all.of(allSystems[i].name, c.part).get(c.name)
+	return has && (c.better == table.More && v > own*clearly || c.better == table.Less && v*clearly < own)
 }
 
 // ourIndex returns which of the systems of a group is tarry; -1: none.
@@ -148,7 +140,7 @@ var growthColumns = []column{
 	{name: "p50-ms", title: "lateness p50, ms"},
 	{name: "p99-ms", title: "p99, ms"},
 	{name: "memory-MB", title: "memory, MB"},
-	{name: "disk-B/msg", title: "disk, bytes for each that was added"},
+	{name: "disk-B/msg", title: "disk, bytes each"},
 	{name: "back-s", title: "back after kill -9, s"},
 	{name: "missing", title: "missing then"},
 }

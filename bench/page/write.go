@@ -24,11 +24,10 @@ func write(page string, results []measured.Result) error {
 		write func(w io.Writer)
 	}{
 		{"about", func(w io.Writer) { writeAbout(w, all) }},
-		{"calls", func(w io.Writer) { writeTable(w, all, callColumns, "", nil) }},
-		{"due", func(w io.Writer) { writeTable(w, all, dueColumns, "early, lost, twice", all.faults) }},
-		{"pending", func(w io.Writer) { writeTable(w, all, pendingColumns, " ", nil) }},
+		{"calls", func(w io.Writer) { writeTable(w, all, callColumns, true, nil) }},
+		{"due", func(w io.Writer) { writeTable(w, all, dueColumns, false, dueFaults) }},
+		{"pending", func(w io.Writer) { writeTable(w, all, pendingColumns, false, pendingFaults) }},
 		{"growth", func(w io.Writer) { writeGrowth(w, all) }},
-		{"ahead", func(w io.Writer) { writeAhead(w, all) }},
 	} {
 		var b bytes.Buffer
 		block.write(&b)

@@ -21,13 +21,13 @@ type hugeRow struct {
 const none = -1
 
 var hugeRows = []hugeRow{
-	{"fill", "msgs/s", "made, 100 a call by 8 clients: messages a second", table.More, 0, none},
-	{"push", "msgs/s", "push, single calls of 64 clients: messages a second", table.More, 0.6, none},
-	{"cancel", "msgs/s", "cancel by key, single calls of 64 clients: messages a second", table.More, 0.6, none},
+	{"fill", "msgs/s", "made, 100 a call by 8 clients: messages/s", table.More, 0, none},
+	{"push", "msgs/s", "push, 64 clients: messages/s", table.More, 0.6, none},
+	{"cancel", "msgs/s", "cancel by key, 64 clients: messages/s", table.More, 0.6, none},
 	{"push", "rss-B/msg", "resident memory, all told: bytes for each message", table.Neither, 0, 8},
 	{"push", "disk-B/msg", "bytes of disk for each message", table.Neither, 0, none},
-	{"reopen", "reopen-s", "kill -9, opened again: until it serves, s", table.Less, 0, 5},
-	{"reopen", "missing", "the same: missing of those in the lists", table.Neither, 0, 0},
+	{"reopen", "reopen-s", "back after kill -9, s", table.Less, 0, 5},
+	{"reopen", "missing", "– missing of those in the lists", table.Neither, 0, 0},
 	{"reopen", "idle-%", "idle: % of a processor", table.Neither, 0, 0.3},
 }
 

@@ -55,9 +55,9 @@ func (x row) name(impl string) string {
 	return name
 }
 
-// write writes the first width cells of the line that compares the store with another system.
-// It writes nothing if the store has no such figure.
-func (x row) write(w io.Writer, r *table.Results, other string, width int) {
+// write writes the line that compares the store with another system, or nothing if the store
+// has no such figure.
+func (x row) write(w io.Writer, r *table.Results, other string) {
 	if _, ok := x.figure(r, store); !ok {
 		return
 	}
@@ -69,8 +69,8 @@ func (x row) write(w io.Writer, r *table.Results, other string, width int) {
 		}
 		cells = append(cells, text)
 	}
-	cells = append(cells, ratioText(x.ratio(r, other), x.better), goals(x.targets), x.reached(r))
-	fmt.Fprintln(w, "|", strings.Join(cells[:width], " | "), "|")
+	cells = append(cells, ratioText(x.ratio(r, other), x.better))
+	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
 
 // ratioText returns "" if there is no ratio, or if neither more nor less is better.

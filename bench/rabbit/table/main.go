@@ -22,10 +22,10 @@ var comparison = table.Comparison{
 		{Impl: "tarry-1s", Title: "tarry, 1 s"},
 	},
 	Rows: []table.Row{
-		{Scenario: "Push", Unit: "msgs/s", Text: "push, single calls of 64 clients, %s: messages a second"},
-		{Scenario: "Burst", Unit: "msgs/s", Text: "pushed at once, 3.1 s delay: messages a second that have arrived"},
-		{Scenario: "Burst", Unit: "early", Text: "the same: handled early"},
-		{Scenario: "Lateness", Unit: "p99-ms", Text: "lateness, three delays mixed, %s: p99, ms"},
+		{Scenario: "Push", Unit: "msgs/s", Text: "push, 64 clients, %s: messages/s"},
+		{Scenario: "Burst", Unit: "msgs/s", Text: "burst, 3.1 s delay: arrivals/s"},
+		{Scenario: "Burst", Unit: "early", Text: "burst: early"},
+		{Scenario: "Lateness", Unit: "p99-ms", Text: "lateness, %s: p99, ms"},
 	},
 }
 

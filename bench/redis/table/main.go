@@ -20,21 +20,21 @@ var comparison = table.Comparison{
 		{Impl: "tarry-4-shards", Title: "tarry, 4 shards", Ratio: "ratio, 4 shards"},
 	},
 	Rows: []table.Row{
-		{Scenario: "Push", Unit: "msgs/s", Text: "push, single calls of 64 clients: messages a second", Better: table.More},
-		{Scenario: "PushBatch", Unit: "msgs/s", Text: "push, 100 a call where there are batches, %s: messages a second", Better: table.More},
-		{Scenario: "Cancel", Unit: "msgs/s", Text: "cancel by key, single calls of 64 clients: messages a second", Better: table.More},
+		{Scenario: "Push", Unit: "msgs/s", Text: "push, 64 clients: messages/s", Better: table.More},
+		{Scenario: "PushBatch", Unit: "msgs/s", Text: "push, 100 a call, %s: messages/s", Better: table.More},
+		{Scenario: "Cancel", Unit: "msgs/s", Text: "cancel by key, 64 clients: messages/s", Better: table.More},
 		{Scenario: "CancelDepth", Unit: "p50-us", Text: "cancel by key, one client, %s: p50, µs", Better: table.Less},
-		{Scenario: "Lateness", Unit: "p50-ms", Text: "lateness, due at a steady rate: p50, ms", Better: table.Less},
+		{Scenario: "Lateness", Unit: "p50-ms", Text: "lateness at a steady rate: p50, ms", Better: table.Less},
 		{Scenario: "Lateness", Unit: "p99-ms", Text: "lateness: p99, ms", Better: table.Less},
-		{Scenario: "Lateness", Unit: "early+lost", Text: "lateness: handled early, or lost"},
-		{Scenario: "Burst", Unit: "s", Text: "burst, all due in one instant: to the last ack, s", Better: table.Less},
-		{Scenario: "Burst", Unit: "early+lost", Text: "burst: handled early, or lost"},
-		{Scenario: "Idle", Unit: "requests/s", Text: "idle worker on 8 shards, %s: requests a second", Better: table.Less},
+		{Scenario: "Lateness", Unit: "early+lost", Text: "lateness: early or lost"},
+		{Scenario: "Burst", Unit: "s", Text: "burst, to the last ack, s", Better: table.Less},
+		{Scenario: "Burst", Unit: "early+lost", Text: "burst: early or lost"},
+		{Scenario: "Idle", Unit: "requests/s", Text: "idle worker on 8 shards, %s: requests/s", Better: table.Less},
 	},
 }
 
 func write(w io.Writer, r *table.Results) {
-	fmt.Fprintf(w, "Measured on: %s, redis-server %s. A ratio says how many times better than asynq: a rate divided by asynq's, or asynq's time divided by it.\n\n",
+	fmt.Fprintf(w, "Measured on: %s, redis-server %s. Ratio: how many times better than asynq.\n\n",
 		r.Config["cpu"], r.Config["redis-server"])
 	comparison.Write(w, r)
 }

@@ -20,14 +20,14 @@ var postgres = table.Comparison{
 	Field: []table.System{{Impl: "river", Title: "River"}, {Impl: "river-tuned", Title: "River, tuned"}},
 	Own:   tarry,
 	Rows: []table.Row{
-		{Scenario: "PostgresPush", Unit: "msgs/s", Text: "push, single calls of 64 clients: messages a second", Better: table.More},
-		{Scenario: "PostgresPushBatch", Unit: "msgs/s", Text: "push, 100 a call, %s: messages a second", Better: table.More},
-		{Scenario: "PostgresLateness", Unit: "p50-ms", Text: "lateness, due at a steady rate: p50, ms", Better: table.Less},
+		{Scenario: "PostgresPush", Unit: "msgs/s", Text: "push, 64 clients: messages/s", Better: table.More},
+		{Scenario: "PostgresPushBatch", Unit: "msgs/s", Text: "push, 100 a call, %s: messages/s", Better: table.More},
+		{Scenario: "PostgresLateness", Unit: "p50-ms", Text: "lateness at a steady rate: p50, ms", Better: table.Less},
 		{Scenario: "PostgresLateness", Unit: "p99-ms", Text: "lateness: p99, ms", Better: table.Less},
-		{Scenario: "PostgresLateness", Unit: "early+lost", Text: "lateness: handled early, or lost"},
-		{Scenario: "PostgresBurst", Unit: "s", Text: "burst, all due in one instant: to the last ack, s", Better: table.Less},
-		{Scenario: "PostgresBurst", Unit: "early+lost", Text: "burst: handled early, or lost"},
-		{Scenario: "PostgresDepth", Unit: "us/cancel", Text: "cancel by key, single calls of 64 clients, %s: µs for each", Better: table.Less},
+		{Scenario: "PostgresLateness", Unit: "early+lost", Text: "lateness: early or lost"},
+		{Scenario: "PostgresBurst", Unit: "s", Text: "burst, to the last ack, s", Better: table.Less},
+		{Scenario: "PostgresBurst", Unit: "early+lost", Text: "burst: early or lost"},
+		{Scenario: "PostgresDepth", Unit: "us/cancel", Text: "cancel by key, 64 clients, %s: µs each", Better: table.Less},
 		{Scenario: "PostgresDepth", Unit: "idle-%", Text: "idle worker, %s: %% of a processor, of server and client together", Better: table.Less},
 	},
 }
@@ -36,15 +36,15 @@ var mariadb = table.Comparison{
 	Field: []table.System{{Impl: "table", Title: "polled table"}},
 	Own:   tarry,
 	Rows: []table.Row{
-		{Scenario: "MariaDBPush", Unit: "msgs/s", Text: "push, single calls of 64 clients: messages a second", Better: table.More},
-		{Scenario: "MariaDBLateness", Unit: "p50-ms", Text: "lateness, due at a steady rate: p50, ms", Better: table.Less},
+		{Scenario: "MariaDBPush", Unit: "msgs/s", Text: "push, 64 clients: messages/s", Better: table.More},
+		{Scenario: "MariaDBLateness", Unit: "p50-ms", Text: "lateness at a steady rate: p50, ms", Better: table.Less},
 		{Scenario: "MariaDBLateness", Unit: "p99-ms", Text: "lateness: p99, ms", Better: table.Less},
-		{Scenario: "MariaDBLateness", Unit: "early+lost", Text: "lateness: handled early, or lost"},
+		{Scenario: "MariaDBLateness", Unit: "early+lost", Text: "lateness: early or lost"},
 	},
 }
 
 func write(w io.Writer, r *table.Results) {
-	fmt.Fprintf(w, "Measured on: %s. A ratio says how many times better than the best beside: a rate divided by that one's, or that one's time divided by it.\n\n", r.Config["cpu"])
+	fmt.Fprintf(w, "Measured on: %s. Ratio: how many times better than the best beside.\n\n", r.Config["cpu"])
 	version, _, _ := strings.Cut(r.Config["postgresql"], " ") // a packager's version may follow
 	fmt.Fprintf(w, "PostgreSQL %s:\n\n", version)
 	postgres.Write(w, r)

@@ -33,5 +33,5 @@
 // with such a target is retried, since names get repaired too, and its error names the
 // option.
 //
-// docs/forward.md lists these addresses, the headers sent, and all limits.
+// config.go lists these addresses, docs/forward.md the headers sent and all limits.
 package webhook

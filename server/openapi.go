@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -22,14 +21,14 @@ func (s *Server) openapi(x *exchange, r *http.Request) error {
 
 var callOpenAPI = &call{
 	id: "getOpenAPI", group: groupServer, does: "Tell this document",
-	answers: ok("The OpenAPI document of the API.", schema.Type("object")),
+	answers: ok("The OpenAPI document of the API.", wire.TypeSchema("object")),
 }
 
 // describe makes the OpenAPI document of a table of routes. Each path is described by its
 // call, with the shapes that also read its requests and write its answers.
 func describe(table []route, version string) []byte {
 	at := make(map[string]int)
-	var paths schema.Object
+	var paths wire.Schema
 	for i := range table {
 		e := &table[i]
 		if e.call == nil {
@@ -39,44 +38,44 @@ func describe(table []route, version string) []byte {
 		n, known := at[path]
 		if !known {
 			n, at[path] = len(paths), len(paths)
-			paths = paths.With(path, schema.Object(nil))
+			paths = paths.With(path, wire.Schema(nil))
 		}
-		paths[n].Value = paths[n].Value.(schema.Object).With(strings.ToLower(e.method), e.call.operation(e.pattern, e.scope))
+		paths[n].Value = paths[n].Value.(wire.Schema).With(strings.ToLower(e.method), e.call.operation(e.pattern, e.scope))
 	}
-	var schemas schema.Object
+	var schemas wire.Schema
 	for _, shape := range wire.Shapes {
 		schemas = schemas.With(shape.Name, shape.Schema())
 	}
-	var tags []schema.Object
+	var tags []wire.Schema
 	for _, g := range groups {
-		tags = append(tags, schema.Object{{Name: "name", Value: g[0]}, {Name: "description", Value: g[1]}})
+		tags = append(tags, wire.Schema{{Name: "name", Value: g[0]}, {Name: "description", Value: g[1]}})
 	}
-	document := schema.Object{
+	document := wire.Schema{
 		{Name: "openapi", Value: "3.1.0"},
-		{Name: "info", Value: schema.Object{
+		{Name: "info", Value: wire.Schema{
 			{Name: "title", Value: "tarry"},
 			{Name: "version", Value: version},
 			{Name: "summary", Value: "Messages that are delivered later."},
 			{Name: "description", Value: "Times are RFC 3339. Durations are strings such as 1500ms, 30m, 48h or 7d; answers write no days. " +
 				"Fields of a request that are unknown are refused; answers may grow fields. A queue, key or schedule in a path is percent-encoded, a slash as %2F."},
-			{Name: "license", Value: schema.Object{{Name: "name", Value: "Apache-2.0"}, {Name: "identifier", Value: "Apache-2.0"}}},
+			{Name: "license", Value: wire.Schema{{Name: "name", Value: "Apache-2.0"}, {Name: "identifier", Value: "Apache-2.0"}}},
 		}},
-		{Name: "servers", Value: []schema.Object{{{Name: "url", Value: "/"}}}},
+		{Name: "servers", Value: []wire.Schema{{{Name: "url", Value: "/"}}}},
 		{Name: "tags", Value: tags},
 		{Name: "paths", Value: paths},
-		{Name: "components", Value: schema.Object{
+		{Name: "components", Value: wire.Schema{
 			{Name: "schemas", Value: schemas},
-			{Name: "parameters", Value: wire.Variables().With("exact", schema.Object{
+			{Name: "parameters", Value: wire.Variables().With("exact", wire.Schema{
 				{Name: "name", Value: wire.ExactHeader}, {Name: "in", Value: "header"},
 				{Name: "description", Value: "true: bodies always as body_base64, byte for byte, and repeated headers as an array of pairs"},
-				{Name: "schema", Value: schema.Type("string")},
+				{Name: "schema", Value: wire.TypeSchema("string")},
 			})},
-			{Name: "securitySchemes", Value: schema.Object{{Name: "token", Value: schema.Object{
+			{Name: "securitySchemes", Value: wire.Schema{{Name: "token", Value: wire.Schema{
 				{Name: "type", Value: "http"}, {Name: "scheme", Value: "bearer"},
 				{Name: "description", Value: "A token made by tarry token create, where the server asks for tokens."},
 			}}}},
-			{Name: "headers", Value: schema.Object{{Name: "RetryAfter", Value: schema.Object{
-				{Name: "description", Value: "in how many seconds trying again may help"}, {Name: "schema", Value: schema.Type("integer").With("minimum", 1)},
+			{Name: "headers", Value: wire.Schema{{Name: "RetryAfter", Value: wire.Schema{
+				{Name: "description", Value: "in how many seconds trying again may help"}, {Name: "schema", Value: wire.TypeSchema("integer").With("minimum", 1)},
 			}}}},
 		}},
 	}
@@ -121,11 +120,11 @@ type call struct {
 type success struct {
 	status int
 	doc    string
-	shape  schema.Object // nil: no body
+	shape  wire.Schema // nil: no body
 }
 
 // ok is the answer of most calls.
-func ok(doc string, shape schema.Object) []success { return []success{{http.StatusOK, doc, shape}} }
+func ok(doc string, shape wire.Schema) []success { return []success{{http.StatusOK, doc, shape}} }
 
 // The groups of calls.
 const (
@@ -147,12 +146,12 @@ var groups = [...][2]string{
 }
 
 // operation returns the call as the document shows it, for a route with this path and scope.
-func (c *call) operation(path []string, scope access.Scope) schema.Object {
+func (c *call) operation(path []string, scope access.Scope) wire.Schema {
 	id := c.id
 	if len(path) > 3 && path[3] == "keys" {
 		id += "ByKey"
 	}
-	o := schema.Object{{Name: "operationId", Value: id}, {Name: "tags", Value: []string{c.group}}, {Name: "summary", Value: c.does}}
+	o := wire.Schema{{Name: "operationId", Value: id}, {Name: "tags", Value: []string{c.group}}, {Name: "summary", Value: c.does}}
 	if c.more != "" {
 		o = o.With("description", c.more)
 	}
@@ -160,61 +159,61 @@ func (c *call) operation(path []string, scope access.Scope) schema.Object {
 		o = o.With("parameters", ps)
 	}
 	if c.request != nil {
-		content := schema.Object{{Name: "schema", Value: c.request.Ref()}}
+		content := wire.Schema{{Name: "schema", Value: c.request.Ref()}}
 		if c.example != nil {
 			content = content.With("example", c.example)
 		}
-		o = o.With("requestBody", schema.Object{{Name: "required", Value: !c.request.Bare}, {Name: "content", Value: schema.Object{{Name: mediaType, Value: content}}}})
+		o = o.With("requestBody", wire.Schema{{Name: "required", Value: !c.request.Bare}, {Name: "content", Value: wire.Schema{{Name: mediaType, Value: content}}}})
 	}
 	return o.With("responses", c.responses()).With("security", security(scope))
 }
 
 // security lists the tokens that may make a call: one with any of the scopes, or none where
 // the server asks for none.
-func security(scope access.Scope) []schema.Object {
-	none := schema.Object{}
+func security(scope access.Scope) []wire.Schema {
+	none := wire.Schema{}
 	switch scope {
 	case access.Anyone:
-		return []schema.Object{none}
+		return []wire.Schema{none}
 	case access.Known:
-		return []schema.Object{{{Name: "token", Value: []string{}}}, none}
+		return []wire.Schema{{{Name: "token", Value: []string{}}}, none}
 	}
-	var all []schema.Object
+	var all []wire.Schema
 	for _, name := range scope.Names() {
-		all = append(all, schema.Object{{Name: "token", Value: []string{name}}})
+		all = append(all, wire.Schema{{Name: "token", Value: []string{name}}})
 	}
 	return append(all, none)
 }
 
 // parameters returns those of the path and of the query.
-func (c *call) parameters(path []string) (all []schema.Object) {
+func (c *call) parameters(path []string) (all []wire.Schema) {
 	for i, segment := range path {
 		if segment == "*" {
-			all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/" + wire.Variable(path, i)}})
+			all = append(all, wire.Schema{{Name: "$ref", Value: "#/components/parameters/" + wire.Variable(path, i)}})
 		}
 	}
 	if c.query != nil {
 		all = append(all, c.query.Parameters()...)
 	}
 	if c.exact {
-		all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/exact"}})
+		all = append(all, wire.Schema{{Name: "$ref", Value: "#/components/parameters/exact"}})
 	}
 	return all
 }
 
 // responses returns the answers of a call by status: the successful ones, and each error with
 // its codes. Any other error has the same shape.
-func (c *call) responses() schema.Object {
-	var o schema.Object
+func (c *call) responses() wire.Schema {
+	var o wire.Schema
 	for i, a := range c.answers {
-		r := schema.Object{{Name: "description", Value: a.doc}}
+		r := wire.Schema{{Name: "description", Value: a.doc}}
 		if i == 0 && c.streams {
-			r = r.With("content", schema.Object{{Name: eventType, Value: schema.Object{{Name: "schema", Value: schema.Type("string")}}}})
+			r = r.With("content", wire.Schema{{Name: eventType, Value: wire.Schema{{Name: "schema", Value: wire.TypeSchema("string")}}}})
 		}
 		if a.shape != nil {
 			types := content(a.shape)
 			if i == 0 && c.lines {
-				types = types.With(linesType, schema.Object{{Name: "schema", Value: a.shape}})
+				types = types.With(linesType, wire.Schema{{Name: "schema", Value: a.shape}})
 			}
 			r = r.With("content", types)
 		}
@@ -236,7 +235,7 @@ func (c *call) responses() schema.Object {
 	for _, status := range slices.Sorted(maps.Keys(meaning)) {
 		r := failure(strings.Join(meaning[status], "\n"))
 		if mayRetry(status) {
-			r = r.With("headers", schema.Object{{Name: "Retry-After", Value: schema.Object{{Name: "$ref", Value: "#/components/headers/RetryAfter"}}}})
+			r = r.With("headers", wire.Schema{{Name: "Retry-After", Value: wire.Schema{{Name: "$ref", Value: "#/components/headers/RetryAfter"}}}})
 		}
 		o = o.With(strconv.Itoa(status), r)
 	}
@@ -246,12 +245,12 @@ func (c *call) responses() schema.Object {
 // errInternal stands for all errors without a code of their own.
 var errInternal = errors.New("internal")
 
-func failure(doc string) schema.Object {
-	return schema.Object{{Name: "description", Value: doc}, {Name: "content", Value: content(wire.Failed.Ref())}}
+func failure(doc string) wire.Schema {
+	return wire.Schema{{Name: "description", Value: doc}, {Name: "content", Value: content(wire.Failed.Ref())}}
 }
 
-func content(shape schema.Object) schema.Object {
-	return schema.Object{{Name: mediaType, Value: schema.Object{{Name: "schema", Value: shape}}}}
+func content(shape wire.Schema) wire.Schema {
+	return wire.Schema{{Name: mediaType, Value: wire.Schema{{Name: "schema", Value: shape}}}}
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Worker is a worker that leases from a server, or that holds leases in its store.
@@ -90,7 +89,7 @@ type Problems struct {
 
 // ProblemsAnswer is the shape of Problems.
 var ProblemsAnswer = newShape("Problems", "What is wrong, the worst first.", false, []field{
-	{"problems", schema.Array(problemFields.Ref(), MaxProblems), "", true},
+	{"problems", arraySchema(problemFields.Ref(), MaxProblems), "", true},
 	{"more", isFlag, "there are more, or not all queues could be read", true},
 })
 
@@ -117,7 +116,7 @@ func ParseProblemsQuery(raw string) (late time.Duration, err error) {
 // MaxBackupName is the longest name of a backup, in bytes.
 const MaxBackupName = 100
 
-var isBackupName = schema.Text(1, MaxBackupName).With("pattern", `^[A-Za-z0-9_-][A-Za-z0-9._-]*$`).With("examples", []string{"orders"})
+var isBackupName = textSchema(1, MaxBackupName).With("pattern", `^[A-Za-z0-9_-][A-Za-z0-9._-]*$`).With("examples", []string{"orders"})
 
 // Backing is a request to update the backup of this name.
 var Backing = requestObject("Backup", "Which backup to make.",

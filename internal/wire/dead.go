@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 var (
@@ -118,19 +117,19 @@ func checkSweep(r *Reader, _ Fields, s *Sweep) {
 }
 
 var (
-	someIDs = list(asID, engine.MaxBatch).described(schema.Array(isID, engine.MaxBatch).With("minItems", 1)).
+	someIDs = list(asID, engine.MaxBatch).described(arraySchema(isID, engine.MaxBatch).With("minItems", 1)).
 		checked(func(r *Reader, _ string, ids []engine.ID) {
 			if len(ids) == 0 {
 				r.Wrong("ids: is empty; leave it out to redrive all")
 			}
 		})
-	someGroups = list(asGroup, MaxGroups).described(schema.Array(asGroup.is, MaxGroups).With("minItems", 1)).
+	someGroups = list(asGroup, MaxGroups).described(arraySchema(asGroup.is, MaxGroups).With("minItems", 1)).
 			checked(func(r *Reader, _ string, groups []string) {
 			if len(groups) == 0 {
 				r.Wrong("groups: is empty; leave it out for all of them")
 			}
 		})
-	asGroup = asText.described(schema.Text(0, MaxCause)).checked(func(r *Reader, name, group string) {
+	asGroup = asText.described(textSchema(0, MaxCause)).checked(func(r *Reader, name, group string) {
 		if len(group) > MaxCause {
 			r.Wrong("%s: longer than %d bytes", name, MaxCause)
 		}
@@ -140,7 +139,7 @@ var (
 // textOf returns the kind of texts of 1 to most bytes. An empty text would choose all messages,
 // perhaps only because the caller forgot to set a variable.
 func textOf(most int) kind[string] {
-	return asText.described(schema.Text(1, most)).checked(func(r *Reader, name, text string) {
+	return asText.described(textSchema(1, most)).checked(func(r *Reader, name, text string) {
 		switch {
 		case text == "":
 			r.Wrong("%s: is empty; leave it out for all of them", name)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Error is an error as the API shows it. Codes are those of engine.Code.
@@ -181,7 +180,7 @@ func noneLive(e *Error) bool    { return e.Live == nil }
 func notFinished(e *Error) bool { return e.Live == nil || e.Live.State != engine.Finished }
 
 var errorFields = answerObject("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
-	required("code", asText.described(schema.Words(codeNames...)), func(e *Error) *string { return &e.Code }, strings.Join(codeDocs, "\n")),
+	required("code", asText.described(wordsSchema(codeNames...)), func(e *Error) *string { return &e.Code }, strings.Join(codeDocs, "\n")),
 	required("message", asText, func(e *Error) *string { return &e.Message }, "for people; may change"),
 	required("hint", asText, func(e *Error) *string { return &e.Hint }, "what to do about it, for people; may be empty"),
 	optional("until", asInstant, func(e *Error) *time.Time { return &e.Until }, "from when on trying again may help"),

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Server is a server's description of itself. Fields that the sending server does not know
@@ -126,8 +125,8 @@ func ReadServer(data []byte) (s Server, err error) {
 
 // Health is the shape of the answer that a server is alive, or ready for requests.
 var Health = newShape("Health", "The server is there.", false, []field{
-	{"status", schema.Words("ok", "ready"), "", true},
-	{"problems", schema.Array(problemFields.Ref(), 0), "what is wrong though requests are welcome, as of GET /v1/problems; missing without a valid token", false},
+	{"status", wordsSchema("ok", "ready"), "", true},
+	{"problems", arraySchema(problemFields.Ref(), 0), "what is wrong though requests are welcome, as of GET /v1/problems; missing without a valid token", false},
 })
 
 type readiness struct {
@@ -161,7 +160,7 @@ func tagged(t reflect.Type) (all []field) {
 	return all
 }
 
-func typed(t reflect.Type) schema.Object {
+func typed(t reflect.Type) Schema {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return isDuration
@@ -178,13 +177,13 @@ func typed(t reflect.Type) schema.Object {
 	case reflect.Struct:
 		return newShape("", "", false, tagged(t)).Schema()
 	case reflect.Slice:
-		return schema.Array(typed(t.Elem()), 0)
+		return arraySchema(typed(t.Elem()), 0)
 	case reflect.Array:
-		return schema.Array(typed(t.Elem()), t.Len()).With("minItems", t.Len())
+		return arraySchema(typed(t.Elem()), t.Len()).With("minItems", t.Len())
 	case reflect.Pointer:
-		return schema.OrNull(typed(t.Elem()))
+		return orNull(typed(t.Elem()))
 	case reflect.Float64:
-		return schema.Type("number")
+		return TypeSchema("number")
 	case reflect.Bool:
 		return isFlag
 	case reflect.String:

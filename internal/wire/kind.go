@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // The kinds of values that many objects have. Those named after a word are its values.
@@ -62,7 +61,7 @@ var (
 var (
 	asPriority    = pointer(whole[uint32](0, math.MaxUint32))
 	asIsolate     = pointer(asFlag)
-	asMaxAttempts = whole[uint32](0, engine.MaxMaxAttempts).described(schema.Whole(1, engine.MaxMaxAttempts)).
+	asMaxAttempts = whole[uint32](0, engine.MaxMaxAttempts).described(wholeSchema(1, engine.MaxMaxAttempts)).
 			checked(func(r *Reader, name string, n uint32) {
 			if n == 0 {
 				r.Wrong("%s: must be at least 1; leave it out for the default", name)
@@ -84,7 +83,7 @@ func appendNumber[N number](b []byte, n N) []byte { return strconv.AppendInt(b, 
 // whole returns the kind of numbers from least to most.
 func whole[N number](least, most uint64) kind[N] {
 	read := func(r *Reader, name string) N { return N(r.wholeFrom(name, least, most)) }
-	return scalar(schema.Whole(int64(least), int64(most)), read, appendNumber[N])
+	return scalar(wholeSchema(int64(least), int64(most)), read, appendNumber[N])
 }
 
 // count returns the kind of counts.
@@ -96,7 +95,7 @@ func count[N number]() kind[N] {
 var count32 = whole[uint32](0, math.MaxUint32).described(isCount)
 
 // instants returns the kind of times that are written like this.
-func instants(is schema.Object, write func(b []byte, t time.Time) []byte) kind[time.Time] {
+func instants(is Schema, write func(b []byte, t time.Time) []byte) kind[time.Time] {
 	k := scalar(is, (*Reader).time, write)
 	k.zero = (*time.Time).IsZero
 	return k
@@ -137,7 +136,7 @@ func named[V word](first, last V) kind[V] {
 		}
 		return 0
 	}
-	return scalar(schema.Words(names...), read, appendName[V])
+	return scalar(wordsSchema(names...), read, appendName[V])
 }
 
 // appendName appends one of our own words, which needs no escapes.
@@ -149,7 +148,7 @@ func appendName[V word](b []byte, v V) []byte {
 // errors.
 func items[T any](o *Object[T], what string) kind[Items[T]] {
 	return kind[Items[T]]{
-		is: schema.Array(o.Ref(), engine.MaxBatch),
+		is: arraySchema(o.Ref(), engine.MaxBatch),
 		read: func(r *Reader, name string, all *Items[T]) {
 			r.items(name, func(n int) {
 				all.All = append(all.All, *new(T))
@@ -164,7 +163,7 @@ func items[T any](o *Object[T], what string) kind[Items[T]] {
 }
 
 // ignored returns the kind of values that nobody reads.
-func ignored[V any](is schema.Object, write func(b []byte, v V) []byte) kind[V] {
+func ignored[V any](is Schema, write func(b []byte, v V) []byte) kind[V] {
 	return kind[V]{
 		is:     is,
 		read:   func(r *Reader, _ string, _ *V) { r.skip() },

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // The bounds of a lease request.
@@ -40,7 +39,7 @@ type Room struct {
 // Leasing is a lease request.
 var Leasing = requestObject("LeaseRequest", "What to lease, and how long to wait for it. Give queues or set.",
 	optional("max", whole[int](1, engine.MaxLease), func(l *LeaseRequest) *int { return &l.Max }, "how many messages at most; default: 1").unless(nil),
-	optional("queues", list(asText, MaxQueues).described(schema.Array(isQueue, MaxQueues).With("minItems", 1)), func(l *LeaseRequest) *[]string { return &l.Queues },
+	optional("queues", list(asText, MaxQueues).described(arraySchema(isQueue, MaxQueues).With("minItems", 1)), func(l *LeaseRequest) *[]string { return &l.Queues },
 		fmt.Sprintf("from which; at most %d without a wait", MaxQueuesNow)),
 	optional("set", asName, func(l *LeaseRequest) *string { return &l.Set }, "the id of a set of queues that the server keeps, instead of queues; needs a wait"),
 	optional("keep", asFlag, func(l *LeaseRequest) *bool { return &l.Keep }, "have the server keep the queues as a set; needs a wait"),
@@ -73,7 +72,7 @@ const (
 )
 
 // asWorker is the name of a worker.
-var asWorker = asText.described(schema.Text(0, engine.MaxWorkerBytes).With("examples", []string{"host-1:4711"})).
+var asWorker = asText.described(textSchema(0, engine.MaxWorkerBytes).With("examples", []string{"host-1:4711"})).
 	checked(func(r *Reader, field, name string) {
 		if err, bad := errors.AsType[*engine.Error](engine.CheckWorker("lease", "", name)); bad {
 			r.wrongHint("take a name such as host:pid", "%s: %s", field, err.Hint)
@@ -118,7 +117,7 @@ func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
 
 // LeaseAnswer is the answer to a lease request.
 var LeaseAnswer = answerObject("Leased", "What was leased.",
-	required("messages", list(Info.kind("message"), 0).described(schema.Array(LeasedMessage.Ref(), engine.MaxLease)), func(l *Leased) *[]engine.Lease { return &l.Messages },
+	required("messages", list(Info.kind("message"), 0).described(arraySchema(LeasedMessage.Ref(), engine.MaxLease)), func(l *Leased) *[]engine.Lease { return &l.Messages },
 		"those that are yours now; none when the wait is over"),
 	required("next_due", asInstant, func(l *Leased) *time.Time { return &l.NextDue }, "when there may be more; null: not known"),
 	required("now", asTime, func(l *Leased) *time.Time { return &l.Now }, "by the clock of the store"),
@@ -141,7 +140,7 @@ var grantedFields = answerObject("LeasedQueue", "What a lease request found in a
 	optional("held", asFlag, func(g *Granted) *bool { return &g.Held }, "the queue's settings hold more back"),
 	optional("next_due", asInstant, func(g *Granted) *time.Time { return &g.NextDue }, "when there may be more; not after a wait").unless(afterWait),
 	required("expired", count[int](), func(g *Granted) *int { return &g.Expired }, "messages that expired since that was last told"),
-	required("died", count[int]().described(schema.Type("integer")), func(g *Granted) *int { return &g.Died }, "messages that died since that was last told; a late settlement takes a death back, so that it may be negative"),
+	required("died", count[int]().described(TypeSchema("integer")), func(g *Granted) *int { return &g.Died }, "messages that died since that was last told; a late settlement takes a death back, so that it may be negative"),
 	optional("error", asFailure, func(g *Granted) *error { return &g.Err }, "what went wrong with this queue"),
 ).checked(func(_ *Reader, got Fields, g *Granted) {
 	const more = 1

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Bodies says how the bodies of answered messages are shown.
@@ -134,9 +133,9 @@ var (
 		narrowed("state", isStoredState)
 	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
-			narrowed("state", schema.Words(engine.Leased.String()))
+			narrowed("state", wordsSchema(engine.Leased.String()))
 	finished = Info.only("FinishedMessage", "What is left of a message that has gone. Without created only its key is remembered.",
-		[]string{"id", "queue", "key", "state", "due", "ending", "ended"}, []string{"created", "attempt", "last_error", "failures", "worker", "started", "forgotten"}).narrowed("state", schema.Words(engine.Finished.String()))
+		[]string{"id", "queue", "key", "state", "due", "ending", "ended"}, []string{"created", "attempt", "last_error", "failures", "worker", "started", "forgotten"}).narrowed("state", wordsSchema(engine.Finished.String()))
 )
 
 // AppendPage appends a page of messages.
@@ -157,7 +156,7 @@ func AppendFound(b []byte, p *engine.Page, read int, how Bodies) []byte {
 
 // MessagePage is a page of messages.
 var MessagePage = answerObject("MessagePage", "A page of a list.",
-	required("messages", kind[[]engine.Info]{schema.Array(FoundMessage, 0), func(r *Reader, name string, all *[]engine.Info) {
+	required("messages", kind[[]engine.Info]{arraySchema(FoundMessage, 0), func(r *Reader, name string, all *[]engine.Info) {
 		var m engine.Lease
 		r.all(name, 0, func(int) {
 			m = engine.Lease{}
@@ -170,7 +169,7 @@ var MessagePage = answerObject("MessagePage", "A page of a list.",
 
 // FoundPage is the shape of what a search in all queues found.
 var FoundPage = newShape("FoundMessages", "What was found in all queues.", false, []field{
-	{"messages", schema.Array(FoundMessage, 0), "", true},
+	{"messages", arraySchema(FoundMessage, 0), "", true},
 	{"next", isText, "give it as after to search on; empty: all was searched", true},
 	{"read", isCount, "how many messages were read; with key: how many queues", true},
 })

@@ -3,8 +3,6 @@ package wire
 import (
 	"math/bits"
 	"slices"
-
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Object is a JSON object of the API that holds a T. It has one member for each field, which
@@ -97,7 +95,7 @@ func (o *Object[T]) only(name, doc string, required, optional []string) *Object[
 }
 
 // narrowed returns o with another description of one of its fields.
-func (o *Object[T]) narrowed(name string, is schema.Object) *Object[T] {
+func (o *Object[T]) narrowed(name string, is Schema) *Object[T] {
 	members := slices.Clone(o.members)
 	for i := range members {
 		if members[i].name == name {
@@ -193,14 +191,14 @@ func (o *Object[T]) kind(what string) kind[T] {
 
 // kind is a kind of values: how one is described, read and written, and which is the zero one.
 type kind[V any] struct {
-	is     schema.Object
+	is     Schema
 	read   func(r *Reader, name string, v *V)
 	append func(b []byte, v *V) []byte
 	zero   func(v *V) bool
 }
 
 // scalar returns the kind of values with these functions.
-func scalar[V comparable](is schema.Object, read func(r *Reader, name string) V, write func(b []byte, v V) []byte) kind[V] {
+func scalar[V comparable](is Schema, read func(r *Reader, name string) V, write func(b []byte, v V) []byte) kind[V] {
 	return kind[V]{
 		is:     is,
 		read:   func(r *Reader, name string, v *V) { *v = read(r, name) },
@@ -210,7 +208,7 @@ func scalar[V comparable](is schema.Object, read func(r *Reader, name string) V,
 }
 
 // described returns k with another description.
-func (k kind[V]) described(is schema.Object) kind[V] {
+func (k kind[V]) described(is Schema) kind[V] {
 	k.is = is
 	return k
 }
@@ -242,7 +240,7 @@ func pointer[V any](k kind[V]) kind[*V] {
 // number.
 func list[V any](k kind[V], most int) kind[[]V] {
 	return kind[[]V]{
-		is: schema.Array(k.is, most),
+		is: arraySchema(k.is, most),
 		read: func(r *Reader, name string, all *[]V) {
 			*all = nil
 			r.all(name, most, func(n int) {

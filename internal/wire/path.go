@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Escape percent-encodes a segment of a path, even . and .., which clients would remove.
@@ -116,11 +115,11 @@ func Variable(pattern []string, i int) string {
 }
 
 // Variables returns the variables of Variable, as parameters of the OpenAPI document.
-func Variables() schema.Object {
-	parameter := func(name string, is schema.Object, doc string) schema.Object {
-		return schema.Object{{Name: "name", Value: name}, {Name: "in", Value: "path"}, {Name: "required", Value: true}, {Name: "description", Value: doc}, {Name: "schema", Value: is}}
+func Variables() Schema {
+	parameter := func(name string, is Schema, doc string) Schema {
+		return Schema{{Name: "name", Value: name}, {Name: "in", Value: "path"}, {Name: "required", Value: true}, {Name: "description", Value: doc}, {Name: "schema", Value: is}}
 	}
-	return schema.Object{
+	return Schema{
 		{Name: "queue", Value: parameter("queue", isQueue, "the name of a queue")},
 		{Name: "key", Value: parameter("key", isKey, "your name for a message; not . or ..")},
 		{Name: "name", Value: parameter("name", isQueue, "the name of a schedule")},

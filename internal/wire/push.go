@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // The first fields of a message to push.
@@ -159,5 +158,5 @@ func noMessage(p *Pushed) bool { return p.ID == 0 }
 // PushedAnswer and PushResults describe the answers to the push of one message, and of many.
 var (
 	PushedAnswer = pushedShape.Shape
-	PushResults  = results("PushResults", "What became of each message.", schema.Object{{Name: "oneOf", Value: []schema.Object{pushedShape.Ref(), pushFailed.Ref()}}})
+	PushResults  = results("PushResults", "What became of each message.", Schema{{Name: "oneOf", Value: []Schema{pushedShape.Ref(), pushFailed.Ref()}}})
 )

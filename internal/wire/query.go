@@ -11,7 +11,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // The parameters of queries.
@@ -21,9 +20,9 @@ var (
 		parameter("state", isState, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
 		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones, end of finished ones"),
 		parameter("to", isTime, "whose time is earlier"),
-		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
+		parameter("order", wordsSchema("asc", "desc").With("default", "asc"), "by that time"),
 		isKeyPrefix, isHeader,
-		parameter("ending", schema.Words(words(engine.Acked, engine.Expired)...), "of finished ones, those that ended so; needs their state"),
+		parameter("ending", wordsSchema(words(engine.Acked, engine.Expired)...), "of finished ones, those that ended so; needs their state"),
 		parameter("after", isText, "the next of the page before, of the same state, bounds and order"),
 		parameter("limit", isLimit, "messages at most"),
 		parameter("body", isFlag.With("default", false), "with bodies"))
@@ -43,9 +42,9 @@ var (
 		parameter("span", isDuration.With("default", duration.Format(DefaultSpan)), "how far to look"))
 
 	isKeyPrefix = parameter("key_prefix", isKey, "whose key begins so")
-	isHeader    = parameter("header", schema.Text(1, engine.MaxHeaderBytes).With("examples", []string{"tenant", "tenant:acme"}), "with a header of this name, or of this name and, after : or =, this value")
+	isHeader    = parameter("header", textSchema(1, engine.MaxHeaderBytes).With("examples", []string{"tenant", "tenant:acme"}), "with a header of this name, or of this name and, after : or =, this value")
 
-	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
+	isLimit = wholeSchema(1, engine.MaxPage).With("default", 100)
 )
 
 // CheckQuery fails for a parameter that the Shape does not have, and for one that is given

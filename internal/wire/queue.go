@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // QueueHolds is what a queue holds.
@@ -115,7 +114,7 @@ var (
 )
 
 // asRevision is the revision that a request expects.
-var asRevision = asText.described(schema.Text(1, 0)).checked(func(r *Reader, _, revision string) {
+var asRevision = asText.described(textSchema(1, 0)).checked(func(r *Reader, _, revision string) {
 	if revision == "" {
 		r.Wrong("revision: is empty; leave it out to overwrite whatever is stored")
 	}
@@ -126,12 +125,12 @@ func limits(most uint64) kind[int64] { return limitsOr(most, "for no limit") }
 
 // limitsOr is limits where unset says what leaving one out means.
 func limitsOr(most uint64, unset string) kind[int64] {
-	return whole[int64](0, most).described(schema.Whole(1, int64(most))).checked(func(r *Reader, name string, n int64) {
+	return whole[int64](0, most).described(wholeSchema(1, int64(most))).checked(func(r *Reader, name string, n int64) {
 		r.mustNotBeZero(name, n != 0, unset)
 	})
 }
 
-var asRate = scalar(schema.Type("number").With("minimum", engine.MinRate).With("maximum", engine.MaxRate), (*Reader).rate, appendRate)
+var asRate = scalar(TypeSchema("number").With("minimum", engine.MinRate).With("maximum", engine.MaxRate), (*Reader).rate, appendRate)
 
 func appendRate(b []byte, rate float64) []byte { return strconv.AppendFloat(b, rate, 'f', -1, 64) }
 

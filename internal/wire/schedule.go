@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/schedule"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Schedule is a schedule in a request or an answer, and what became of its runs.
@@ -65,7 +64,7 @@ var (
 		optional("message", asScheduled, scheduled, "what is pushed"))...)
 
 	definition = []member[Schedule]{
-		required("spec", asText.described(schema.Text(1, 0).With("examples", []string{"0 2 * * 1-5", "@every 90s"})), func(s *Schedule) *string { return &s.Spec }, "when: a cron expression of five fields, or six that begin with the seconds; a name such as @daily; or @every and a duration of at least 1s"),
+		required("spec", asText.described(textSchema(1, 0).With("examples", []string{"0 2 * * 1-5", "@every 90s"})), func(s *Schedule) *string { return &s.Spec }, "when: a cron expression of five fields, or six that begin with the seconds; a name such as @daily; or @every and a duration of at least 1s"),
 		optional("zone", asText.described(isText.With("examples", []string{"Europe/Berlin"})), func(s *Schedule) *string { return &s.Zone }, "of the cron expression; default: UTC"),
 		optional("jitter", asJitter, func(s *Schedule) *time.Duration { return &s.Jitter }, "fires later by a part of this, always the same, that depends on the name; at most 24h; default: 0s"),
 		optional("catch_up", named(schedule.CatchUpLast, schedule.CatchUpAll), func(s *Schedule) *schedule.CatchUp { return &s.CatchUp }, "which of the times fire that were missed by more than a minute; default: last"),
@@ -185,8 +184,8 @@ var ScheduleTimes = answerObject("ScheduleTimes", "When a schedule fires.",
 // The parameters of queries about schedules.
 var (
 	SchedulesParameters = parameters(PageParameters.fields[0], parameter("limit", isLimit, "schedules at most"))
-	TimesParameters     = parameters(parameter("n", schema.Whole(1, schedule.MaxNext).With("default", defaultTimes), "how many of the next times"))
-	RemovingParameters  = parameters(parameter("revision", schema.Text(1, 0), "only if it has not changed since this was read"))
+	TimesParameters     = parameters(parameter("n", wholeSchema(1, schedule.MaxNext).With("default", defaultTimes), "how many of the next times"))
+	RemovingParameters  = parameters(parameter("revision", textSchema(1, 0), "only if it has not changed since this was read"))
 )
 
 const defaultTimes = 10

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Settling is a request to settle.
@@ -81,7 +80,7 @@ var (
 	SettleResult = answerObject("SettleResult", "What became of a settlement.",
 		required("lease", ignored(isText, AppendString), func(s *Settled) *string { return &s.Token }, ""),
 		required("ok", ignored(isFlag, func(b []byte, err error) []byte { return strconv.AppendBool(b, err == nil) }), func(s *Settled) *error { return &s.Err }, "it was settled"),
-		optional("state", asState.described(schema.Words(words(engine.Gone, engine.Finished)...)), func(s *Settled) *engine.State { return &s.State }, "of the message now").
+		optional("state", asState.described(wordsSchema(words(engine.Gone, engine.Finished)...)), func(s *Settled) *engine.State { return &s.State }, "of the message now").
 			unless(func(s *Settled) bool { return s.Err != nil }),
 		optional("until", asInstant, func(s *Settled) *time.Time { return &s.Until }, "when the message is due, or the lease ends"),
 		optional("error", asFailure, func(s *Settled) *error { return &s.Err }, "why not"))

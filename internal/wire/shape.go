@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
 )
 
 // Shape describes a JSON object of the API, or the parameters of a query: the names of its
@@ -21,7 +20,7 @@ type Shape struct {
 // field is a field of an object, or a parameter.
 type field struct {
 	name     string
-	is       schema.Object
+	is       Schema
 	doc      string
 	required bool // it is always there in answers, and required in requests
 }
@@ -30,7 +29,7 @@ type field struct {
 func parameters(fields ...field) *Shape { return newShape("", "", true, fields) }
 
 // parameter returns a parameter of a query.
-func parameter(name string, is schema.Object, doc string) field { return field{name, is, doc, false} }
+func parameter(name string, is Schema, doc string) field { return field{name, is, doc, false} }
 
 func newShape(name, doc string, strict bool, fields []field) *Shape {
 	s := &Shape{Name: name, doc: doc, fields: fields, strict: strict}
@@ -51,19 +50,19 @@ func (s *Shape) without(names ...string) (rest []string) {
 }
 
 // Ref refers to the shape among the document's schemas.
-func (s *Shape) Ref() schema.Object { return schema.Ref(s.Name) }
+func (s *Shape) Ref() Schema { return refSchema(s.Name) }
 
 // Schema returns the shape as a schema of the document.
-func (s *Shape) Schema() schema.Object {
-	o := schema.Type("object")
+func (s *Shape) Schema() Schema {
+	o := TypeSchema("object")
 	if s.doc != "" {
 		o = o.With("description", s.doc)
 	}
-	var properties schema.Object
+	var properties Schema
 	var required []string
 	for _, f := range s.fields {
 		if s.strict && !f.required {
-			f.is = schema.OrNull(f.is) // null counts as missing
+			f.is = orNull(f.is) // null counts as missing
 		}
 		properties = properties.With(f.name, f.schema())
 		if f.required {
@@ -71,7 +70,7 @@ func (s *Shape) Schema() schema.Object {
 		}
 	}
 	if properties == nil {
-		properties = schema.Object{}
+		properties = Schema{}
 	}
 	o = o.With("properties", properties)
 	if required != nil {
@@ -83,17 +82,17 @@ func (s *Shape) Schema() schema.Object {
 	return o
 }
 
-func (f *field) schema() schema.Object {
+func (f *field) schema() Schema {
 	if f.doc == "" {
 		return f.is
 	}
-	return append(schema.Object{{Name: "description", Value: f.doc}}, f.is...)
+	return append(Schema{{Name: "description", Value: f.doc}}, f.is...)
 }
 
 // Parameters returns the shape's fields as parameters of a query.
-func (s *Shape) Parameters() (all []schema.Object) {
+func (s *Shape) Parameters() (all []Schema) {
 	for _, f := range s.fields {
-		p := schema.Object{{Name: "name", Value: f.name}, {Name: "in", Value: "query"}, {Name: "description", Value: f.doc}}
+		p := Schema{{Name: "name", Value: f.name}, {Name: "in", Value: "query"}, {Name: "description", Value: f.doc}}
 		all = append(all, p.With("schema", f.is))
 	}
 	return all
@@ -115,36 +114,36 @@ var Shapes = []*Shape{
 }
 
 // FoundMessage is the schema of a message that was looked up or listed.
-var FoundMessage = schema.Object{{Name: "oneOf", Value: []schema.Object{Kept.Ref(), finished.Ref()}}}
+var FoundMessage = Schema{{Name: "oneOf", Value: []Schema{Kept.Ref(), finished.Ref()}}}
 
 // The schemas of common fields.
 var (
-	isQueue = schema.Text(1, engine.MaxQueueBytes).With("pattern", `^[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*$`).With("examples", []string{"order.unpaid"})
-	isKey   = schema.Text(1, engine.MaxKeyBytes).With("examples", []string{"42"})
-	isID    = schema.Type("string").With("pattern", `^[1-9][0-9]{0,19}$`).With("examples", []string{"1"})
-	isName  = schema.Text(1, MaxPollName)
-	isText  = schema.Type("string")
-	isFlag  = schema.Type("boolean")
+	isQueue = textSchema(1, engine.MaxQueueBytes).With("pattern", `^[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*$`).With("examples", []string{"order.unpaid"})
+	isKey   = textSchema(1, engine.MaxKeyBytes).With("examples", []string{"42"})
+	isID    = TypeSchema("string").With("pattern", `^[1-9][0-9]{0,19}$`).With("examples", []string{"1"})
+	isName  = textSchema(1, MaxPollName)
+	isText  = TypeSchema("string")
+	isFlag  = TypeSchema("boolean")
 
-	isDuration = schema.Type("string").With("pattern", `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(d|h|m|s|ms|us|µs|μs|ns))+)$`).With("examples", []string{"1500ms", "30m", "48h", "7d"})
-	isTime     = schema.Type("string").With("format", "date-time").With("examples", []string{"2030-01-31T23:59:59.999Z"})
-	isInstant  = schema.OrNull(isTime) // null: none, or not known
-	isCount    = schema.Type("integer").With("minimum", 0)
-	isBase64   = schema.Type("string").With("contentEncoding", "base64")
+	isDuration = TypeSchema("string").With("pattern", `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(d|h|m|s|ms|us|µs|μs|ns))+)$`).With("examples", []string{"1500ms", "30m", "48h", "7d"})
+	isTime     = TypeSchema("string").With("format", "date-time").With("examples", []string{"2030-01-31T23:59:59.999Z"})
+	isInstant  = orNull(isTime) // null: none, or not known
+	isCount    = TypeSchema("integer").With("minimum", 0)
+	isBase64   = TypeSchema("string").With("contentEncoding", "base64")
 
-	isState       = schema.Words(words(engine.Scheduled, engine.Finished)...)
-	isStoredState = schema.Words(words(engine.Scheduled, engine.Dead)...)
+	isState       = wordsSchema(words(engine.Scheduled, engine.Finished)...)
+	isStoredState = wordsSchema(words(engine.Scheduled, engine.Dead)...)
 
-	isHeaders = schema.Object{{Name: "anyOf", Value: []schema.Object{
-		schema.Type("object").With("additionalProperties", schema.Object{{Name: "anyOf", Value: []schema.Object{isText, schema.Array(isText, engine.MaxHeaders)}}}),
-		schema.Array(schema.Array(isText, 2).With("minItems", 2), 0),
+	isHeaders = Schema{{Name: "anyOf", Value: []Schema{
+		TypeSchema("object").With("additionalProperties", Schema{{Name: "anyOf", Value: []Schema{isText, arraySchema(isText, engine.MaxHeaders)}}}),
+		arraySchema(arraySchema(isText, 2).With("minItems", 2), 0),
 	}}}
 )
 
 // results returns the shape of an answer with one result for each item of a request.
-func results(name, doc string, one schema.Object) *Shape {
+func results(name, doc string, one Schema) *Shape {
 	return newShape(name, doc, false, []field{
-		{"results", schema.Array(one, 0), "one for each item of the request, in its order", true},
+		{"results", arraySchema(one, 0), "one for each item of the request, in its order", true},
 		{"failed", isCount, "how many of them failed", true},
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/work"
 )
 
@@ -165,7 +165,7 @@ func (c *Client) Close() error {
 		c.endWorkers()
 		close(c.closed)
 		var err error
-		if wait.Return(func() { err = c.end() }, closePatience) {
+		if duration.Returns(func() { err = c.end() }, closePatience) {
 			c.closeErr = err
 		} else {
 			c.closeErr = &Error{Op: "close", Err: ErrUnavailable,

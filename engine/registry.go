@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tarryhq/tarry/internal/schemes"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // Opener opens the engine that u names. It fails with a clear error when the store is not
@@ -14,8 +14,8 @@ import (
 type Opener func(ctx context.Context, u *url.URL) (Engine, error)
 
 var (
-	openers    schemes.Openers[Opener]
-	migrations schemes.Openers[MigrationsOpener]
+	openers    names.Openers[Opener]
+	migrations names.Openers[MigrationsOpener]
 )
 
 // Register makes an engine available to Open under a URL scheme. Engine packages call it

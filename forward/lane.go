@@ -15,8 +15,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // lane is a running route: one target, and a worker for the route's queues. A worker's
@@ -149,16 +149,16 @@ func (l *lane) close() error {
 	}
 	l.mu.Unlock()
 	defer l.cut()
-	if !wait.Return(l.crews.Wait, l.drain) {
+	if !duration.Returns(l.crews.Wait, l.drain) {
 		l.cut()
-		if !wait.Return(l.crews.Wait, late) {
+		if !duration.Returns(l.crews.Wait, late) {
 			l.fail(fmt.Errorf("its Send has not returned %s after the end of its context", late))
 		}
 		if n := l.cuts.Load(); n > 0 {
 			l.fail(fmt.Errorf("%d messages were released because they could not be forwarded within the drain timeout of %s", n, max(l.drain, 0)))
 		}
 	}
-	if !wait.Return(func() { l.fail(l.target.Close()) }, late) {
+	if !duration.Returns(func() { l.fail(l.target.Close()) }, late) {
 		l.log.Warn("abandoned a target that does not close", "after", late)
 	}
 	l.trouble.Flush()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schemes"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // Target is a destination of messages. Send fits tarry.Handle as a handler.
@@ -36,7 +36,7 @@ type Target interface {
 // and the opener may keep them.
 type Opener func(u *url.URL, o *Options) (Target, error)
 
-var openers schemes.Openers[Opener]
+var openers names.Openers[Opener]
 
 // Register makes a kind of target available to Open under a URL scheme. Packages of targets
 // call it from init. It panics if the scheme is registered already.

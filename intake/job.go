@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // job is a running intake.
@@ -60,7 +60,7 @@ func (j *job) run(ctx context.Context) {
 	pushes, cut := context.WithCancel(context.Background())
 	defer cut()
 	context.AfterFunc(j.life, func() {
-		wait.For(pushes.Done(), j.drain)
+		duration.Await(pushes.Done(), j.drain)
 		cut()
 	})
 	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); j.life.Err() == nil; {

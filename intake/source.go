@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/duration"
-	"github.com/tarryhq/tarry/internal/schemes"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // Source is where an intake takes messages from.
@@ -125,7 +125,7 @@ const DefaultTimeout = 10 * time.Second
 // Opener makes the source of a URL without connecting. The options are complete.
 type Opener func(u *url.URL, o *Options) (Source, error)
 
-var openers schemes.Openers[Opener]
+var openers names.Openers[Opener]
 
 // Register makes a kind of source available to Open under a URL scheme. Packages of sources
 // call it from init. It panics if the scheme is registered already.

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/server"
 )
 
@@ -29,7 +29,7 @@ func (e *stalling) Capabilities() engine.Capabilities {
 }
 
 func (e *stalling) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if !wait.Sleep(ctx, e.stall) {
+	if !duration.Sleep(ctx, e.stall) {
 		return nil, ctx.Err()
 	}
 	return e.Engine.Push(ctx, msgs)

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -61,7 +61,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		}
 	}()
 	// A cut request may still have leases to release before the caller closes the client.
-	defer wait.Return(conns.done.Wait, lastGrace)
+	defer duration.Returns(conns.done.Wait, lastGrace)
 	select {
 	case err := <-served:
 		return errors.Join(err, hs.Close())

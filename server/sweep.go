@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -87,7 +87,7 @@ func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 		case <-ctx.Done():
 			return
 		}
-		if wait.Sleep(ctx, sweepGrace) {
+		if duration.Sleep(ctx, sweepGrace) {
 			w.stop(errClientGone)
 		}
 	})

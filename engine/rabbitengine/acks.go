@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // acks are the acknowledgements sent on the channels of a session. By default, a channel has at most 32 of
@@ -46,6 +46,6 @@ func (a *acks) rest() time.Duration {
 // wait waits that long, or until the channels are closed.
 func (a *acks) wait(ended <-chan struct{}) {
 	if rest := a.rest(); rest > 0 {
-		wait.For(ended, rest)
+		duration.Await(ended, rest)
 	}
 }

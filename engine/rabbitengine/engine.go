@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -169,7 +169,7 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 func (e *Engine) Close() error {
 	idle := e.gate.Close()
 	e.close()
-	wait.For(idle, closeWithin) // closing the connections ends the rest
+	duration.Await(idle, closeWithin) // closing the connections ends the rest
 	e.quietOnce.Do(func() { close(e.quiet) })
 	<-idle
 	e.tasks.Wait()

@@ -9,8 +9,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 const (
@@ -38,7 +38,7 @@ func (e *Engine) attend(s *session) {
 		if held != nil {
 			time.AfterFunc(heldFor, func() { _ = held.Close() }) // it may be closed already
 		}
-		if wait.For(s.ctx.Done(), parkedFor) {
+		if duration.Await(s.ctx.Done(), parkedFor) {
 			return
 		}
 	}

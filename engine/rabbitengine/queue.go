@@ -13,8 +13,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -236,7 +236,7 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 	}
 	if rest > 0 {
 		e.tasks.Go(func() {
-			if !wait.For(s.ctx.Done(), rest) {
+			if !duration.Await(s.ctx.Done(), rest) {
 				e.put(x)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // A shard of a cluster is down when its node does not answer. Leases skip it, and other calls
@@ -63,7 +63,7 @@ func (e *Engine) probe() {
 			}
 		}
 		if shards = e.downShards(); len(shards) > 0 {
-			wait.Sleep(e.ctx, pause)
+			duration.Sleep(e.ctx, pause)
 			continue
 		}
 		e.probing.Store(false)

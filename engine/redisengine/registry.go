@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // registry stores the names of queues in use, for lists and for tokens that have only a
@@ -146,7 +146,7 @@ func (e *Engine) registerLater(queues []*queue, failed bool) {
 // registerMissed tries until all missed queues are registered or the engine is closed.
 func (e *Engine) registerMissed() {
 	for e.ctx.Err() == nil {
-		wait.Sleep(e.ctx, noteRetry)
+		duration.Sleep(e.ctx, noteRetry)
 		queues := e.registry.takeMissed()
 		if len(queues) == 0 {
 			return

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Watch calls fn whenever a queue may have something to lease sooner than the last Grant
@@ -49,7 +49,7 @@ func (e *Engine) hear() {
 			pause = Recheck
 			e.log.Warn("tarry redis: cannot receive hints; messages pushed by other processes may be seconds late", "error", fault("watch", "", err), "again_in", pause)
 		}
-		wait.Sleep(e.ctx, pause)
+		duration.Sleep(e.ctx, pause)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Fate says whether a call over a network was carried out.
@@ -65,7 +65,7 @@ func (p *Pause) Next() time.Duration {
 }
 
 // Wait waits for the next pause. It returns false if ctx ends.
-func (p *Pause) Wait(ctx context.Context) bool { return wait.Sleep(ctx, p.Next()) }
+func (p *Pause) Wait(ctx context.Context) bool { return duration.Sleep(ctx, p.Next()) }
 
 // Reset makes the next pause Least again.
 func (p *Pause) Reset() { p.next = 0 }

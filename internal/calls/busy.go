@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // An item that failed with ErrBusy is retried after a pause that doubles between these
@@ -27,5 +27,5 @@ func (p *BusyRetry) Again(ctx context.Context, err error) bool {
 		return false
 	}
 	p.pause = min(max(2*p.pause, minBusyPause), maxBusyPause)
-	return wait.Sleep(ctx, p.pause)
+	return duration.Sleep(ctx, p.pause)
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // MaxLeft bounds the abandoned calls under way. Callers check Left before a call; otherwise
@@ -108,7 +108,7 @@ func (c *Pool) Wait(patience time.Duration) {
 	}
 	none := c.none
 	c.mu.Unlock()
-	wait.For(none, patience)
+	duration.Await(none, patience)
 }
 
 // run runs fn on a pooled goroutine.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server"
 )
@@ -134,7 +134,7 @@ func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w
 		if n == f.rounds || err != nil && (ctx.Err() == nil || f.rounds > 0) {
 			return err
 		}
-		if !wait.Sleep(ctx, f.interval) {
+		if !duration.Sleep(ctx, f.interval) {
 			return nil
 		}
 		if !p.json {

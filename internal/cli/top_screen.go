@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 const (
@@ -101,7 +101,7 @@ func (s *topScreen) Init() tea.Cmd { return s.lookAfter(s.interval) }
 // lookAfter looks at the queues after a rest. Looks take at most a quarter of the time.
 func (s *topScreen) lookAfter(rest time.Duration) tea.Cmd {
 	return func() tea.Msg {
-		wait.Sleep(s.ctx, rest)
+		duration.Sleep(s.ctx, rest)
 		began := time.Now()
 		o, err := s.look()
 		return looked{o, err, max(s.interval, 3*time.Since(began))}

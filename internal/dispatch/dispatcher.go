@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Dispatcher asks the engine on behalf of all subscriptions of this process, so that a
@@ -263,7 +263,7 @@ func (d *Dispatcher) Close() {
 	d.mu.Unlock()
 	d.cancel()
 	d.kick()
-	wait.Return(d.tasks.Wait, closeGrace)
+	duration.Returns(d.tasks.Wait, closeGrace)
 	d.watchOnce.Do(func() {})
 	if d.stopWatch != nil {
 		d.stopWatch()

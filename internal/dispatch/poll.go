@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 const (
@@ -56,7 +56,7 @@ func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Or
 			fails = -1
 			continue
 		}
-		wait.Sleep(waiting, min(FailPause(fails), time.Until(until)))
+		duration.Sleep(waiting, min(FailPause(fails), time.Until(until)))
 	}
 }
 
@@ -266,7 +266,7 @@ var errFreed = errors.New("there is more room")
 
 // gains waits until one of the queues left out has room, or the poll is over.
 func (p *poller) gains(out []string, over <-chan struct{}) bool {
-	if wait.For(over, pollMin) {
+	if duration.Await(over, pollMin) {
 		return false
 	}
 	for {
@@ -312,7 +312,7 @@ func (p *poller) rest(err error) {
 	pause := FailPause(p.fails)
 	p.fails++
 	p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
-	wait.Sleep(p.ctx, pause)
+	duration.Sleep(p.ctx, pause)
 }
 
 // deliver passes on an answer. It returns an error if no message came and a queue could not

@@ -1,5 +1,5 @@
 // Package duration parses and formats durations for the HTTP API, the command line and
-// configuration files: in Go's syntax, to which Parse adds days.
+// configuration files: in Go's syntax, to which Parse adds days. It also waits for them.
 package duration
 
 import (

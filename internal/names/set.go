@@ -1,4 +1,4 @@
-// Package names is about the names of queues: the patterns that match them, and sets of them.
+// Package names is about names: patterns and sets of those of queues, and the schemes of URLs.
 package names
 
 import (

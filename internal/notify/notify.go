@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Notifier calls a user's function with one item at a time, on a goroutine of its own, so
@@ -96,5 +96,5 @@ func (t *Notifier[T]) Flush(d time.Duration) bool {
 	}
 	idle := t.idle
 	t.mu.Unlock()
-	return wait.For(idle, d)
+	return duration.Await(idle, d)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // leaseTTR is how long a runner that has died keeps a schedule from others.
@@ -34,7 +34,7 @@ func (r *Runner) Run(ctx context.Context) {
 			return
 		case err != nil:
 			r.Trouble("", err)
-			wait.Sleep(ctx, time.Second)
+			duration.Sleep(ctx, time.Second)
 		}
 	}
 }

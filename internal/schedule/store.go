@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Store keeps schedules in an engine.
@@ -235,7 +235,7 @@ func (s *Store) claim(ctx context.Context, name string) (l engine.Lease, err err
 			}
 		}
 		busy := errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrLeased)
-		if !busy || left <= 0 || !wait.Sleep(ctx, pause) {
+		if !busy || left <= 0 || !duration.Sleep(ctx, pause) {
 			break
 		}
 		pause = min(2*pause, 200*time.Millisecond)

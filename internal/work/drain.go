@@ -7,8 +7,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // errDrained is the cause of a handler's context that the drain has ended.
@@ -32,9 +32,9 @@ func (w *Worker) drain(op string) error {
 	w.checkIdle()
 	w.mu.Unlock()
 
-	if !wait.For(w.quiet, w.cfg.DrainTimeout) {
+	if !duration.Await(w.quiet, w.cfg.DrainTimeout) {
 		w.interrupt()
-		if !wait.For(w.quiet, drainGrace) {
+		if !duration.Await(w.quiet, drainGrace) {
 			w.leave()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // settler sends the results of deliveries to the engine in batches: results gather while a
@@ -116,7 +116,7 @@ func (s *settler) gather() {
 	}
 	s.mu.Unlock()
 	if left > 0 {
-		wait.For(s.hurry, left)
+		duration.Await(s.hurry, left)
 	}
 }
 
@@ -159,7 +159,7 @@ func (s *settler) flush(patience time.Duration) {
 	empty := make(chan struct{})
 	s.empty = empty
 	s.mu.Unlock()
-	if !wait.For(empty, patience) {
+	if !duration.Await(empty, patience) {
 		s.giveUp()
 		<-empty
 	}
@@ -196,7 +196,7 @@ func (s *settler) checkEmpty() {
 func (s *settler) settle(batch []*Delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
-			wait.Sleep(s.ctx, dispatch.FailPause(max(0, fails-1)))
+			duration.Sleep(s.ctx, dispatch.FailPause(max(0, fails-1)))
 		}
 		tokens := make([]engine.Settlement, len(batch))
 		for i, d := range batch {

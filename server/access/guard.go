@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/secretfile"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Guard finds the tokens of requests in a file, and reads it again after a change. It may be
@@ -208,6 +208,6 @@ func (g *Guard) Refused(ctx context.Context, address string, err error) {
 		g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n, "not_told", left)
 	}
 	if delay > 0 {
-		wait.Sleep(ctx, delay)
+		duration.Sleep(ctx, delay)
 	}
 }

@@ -119,12 +119,12 @@ func (v *verb) arguments(b []byte) (a args, ok bool) {
 			n, b, ok = number(b, maxU32)
 			a.pri = uint32(n)
 		case aDelay:
-			a.delay, b, ok = duration(b, maxU32)
+			a.delay, b, ok = delayOf(b, maxU32)
 		case aTTR:
-			a.ttr, b, ok = duration(b, maxU32)
+			a.ttr, b, ok = delayOf(b, maxU32)
 			a.ttr = max(a.ttr, time.Second)
 		case aTimeout:
-			a.delay, b, ok = duration(b, math.MaxInt32)
+			a.delay, b, ok = delayOf(b, math.MaxInt32)
 		case aSize:
 			n, b, ok = number(b, maxU32)
 			a.size = int64(n)
@@ -158,8 +158,8 @@ func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
 	return n, b[i:], i > 0
 }
 
-// duration reads a number of seconds, or of milliseconds if it ends in ms.
-func duration(b []byte, most uint64) (d time.Duration, rest []byte, ok bool) {
+// delayOf reads a number of seconds, or of milliseconds if it ends in ms.
+func delayOf(b []byte, most uint64) (d time.Duration, rest []byte, ok bool) {
 	n, rest, ok := number(b, most)
 	if len(rest) >= 2 && string(rest[:2]) == "ms" {
 		return time.Duration(n) * time.Millisecond, rest[2:], ok

@@ -45,7 +45,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("kick %q: %d", in, n)
 		}
 	}
-	if d, rest, ok := duration([]byte(" 1500ms 3"), maxU32); d != 1500*time.Millisecond || string(rest) != " 3" || !ok {
+	if d, rest, ok := delayOf([]byte(" 1500ms 3"), maxU32); d != 1500*time.Millisecond || string(rest) != " 3" || !ok {
 		t.Errorf("%s, %q, %v", d, rest, ok)
 	}
 }

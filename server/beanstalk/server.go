@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/server/access"
 )
 
@@ -153,12 +153,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	end()
 	_ = ln.Close()
 	l.each(func(c *conn) { c.deadline(past) })
-	if wait.Return(l.done.Wait, s.cfg.ShutdownTimeout) {
+	if duration.Returns(l.done.Wait, s.cfg.ShutdownTimeout) {
 		return err
 	}
 	cut()
 	l.each(func(c *conn) { go func() { _ = c.nc.Close() }() }) // the closing alert of TLS may have to wait
-	wait.Return(l.done.Wait, lastGrace)
+	duration.Returns(l.done.Wait, lastGrace)
 	return errors.Join(err, errCut)
 }
 
@@ -191,7 +191,7 @@ func (l *listener) accept(ln net.Listener) error {
 		default: // no file descriptor is free, or the client has gone
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			l.s.warn("a connection could not be accepted", "error", err)
-			wait.Sleep(l.open, delay)
+			duration.Sleep(l.open, delay)
 		}
 	}
 }

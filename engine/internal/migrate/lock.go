@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // lockPause is the time between two attempts.
@@ -50,7 +50,7 @@ func (s *Set) lock(ctx context.Context, conn *sql.Conn) error {
 		if locked {
 			return nil
 		}
-		if !wait.Sleep(ctx, lockPause) {
+		if !duration.Sleep(ctx, lockPause) {
 			return fmt.Errorf("another process is migrating the store: %w", ctx.Err())
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // each calls call for 0 to n-1, batch numbers at a time, from all clients, as fast as they
@@ -132,7 +132,7 @@ func (t *trial) pushInBackground(ctx context.Context) (stop func() error) {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				n := next.Add(1) - 1
-				if wait.Sleep(ctx, time.Until(at(n))) {
+				if duration.Sleep(ctx, time.Until(at(n))) {
 					i := t.BackgroundPending + int(n)
 					_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), dueAfterRun(i))
 					switch {

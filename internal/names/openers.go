@@ -1,6 +1,4 @@
-// Package schemes is a registry of URL openers by scheme. Packages register their schemes in
-// init, so a program supports the schemes of the packages that it imports.
-package schemes
+package names
 
 import (
 	"fmt"
@@ -11,7 +9,9 @@ import (
 	"sync"
 )
 
-// Openers maps schemes to openers. The zero value is empty. It is safe for concurrent use.
+// Openers maps the schemes of URLs to what opens them. Packages register their schemes in init,
+// so a program supports the schemes of the packages that it imports. The zero value is empty.
+// It is safe for concurrent use.
 type Openers[O any] struct {
 	mu  sync.RWMutex
 	all map[string]O

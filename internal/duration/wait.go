@@ -1,5 +1,4 @@
-// Package wait waits for a limited time.
-package wait
+package duration
 
 import (
 	"context"
@@ -8,12 +7,12 @@ import (
 
 // Sleep waits for d or until ctx ends, and reports whether ctx goes on.
 func Sleep(ctx context.Context, d time.Duration) bool {
-	For(ctx.Done(), d)
+	Await(ctx.Done(), d)
 	return ctx.Err() == nil
 }
 
-// For waits up to d until done is closed or has a token, and reports whether that came.
-func For(done <-chan struct{}, d time.Duration) bool {
+// Await waits up to d until done is closed or has a token, and reports whether that came.
+func Await(done <-chan struct{}, d time.Duration) bool {
 	select {
 	case <-done:
 		return true
@@ -29,12 +28,12 @@ func For(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Return calls f, and reports whether it returned within d. Otherwise f goes on.
-func Return(f func(), d time.Duration) bool {
+// Returns calls f, and reports whether it returned within d. Otherwise f goes on.
+func Returns(f func(), d time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f()
 	}()
-	return For(done, d)
+	return Await(done, d)
 }

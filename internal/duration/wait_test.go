@@ -1,4 +1,4 @@
-package wait
+package duration
 
 import (
 	"context"
@@ -23,32 +23,32 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-func TestFor(t *testing.T) {
+func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, token, done := time.Now(), make(chan struct{}, 1), make(chan struct{})
 		token <- struct{}{}
 		close(done)
-		if !For(token, 0) || !For(done, -time.Second) {
+		if !Await(token, 0) || !Await(done, -time.Second) {
 			t.Error("what is there already is not seen without a wait")
 		}
-		if For(token, time.Second) || time.Since(began) != time.Second {
+		if Await(token, time.Second) || time.Since(began) != time.Second {
 			t.Errorf("a second took %s", time.Since(began))
 		}
 		time.AfterFunc(time.Second, func() { token <- struct{}{} })
-		if !For(token, time.Minute) || time.Since(began) != 2*time.Second {
+		if !Await(token, time.Minute) || time.Since(began) != 2*time.Second {
 			t.Errorf("what came after a second took %s", time.Since(began)-time.Second)
 		}
 	})
 }
 
-func TestReturn(t *testing.T) {
+func TestReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if !Return(func() { time.Sleep(time.Second) }, time.Minute) || time.Since(began) != time.Second {
+		if !Returns(func() { time.Sleep(time.Second) }, time.Minute) || time.Since(began) != time.Second {
 			t.Errorf("a second took %s", time.Since(began))
 		}
 		var ended atomic.Bool
-		if Return(func() { time.Sleep(time.Minute); ended.Store(true) }, time.Second) || ended.Load() {
+		if Returns(func() { time.Sleep(time.Minute); ended.Store(true) }, time.Second) || ended.Load() {
 			t.Error("a minute is over after a second")
 		}
 		time.Sleep(time.Hour)

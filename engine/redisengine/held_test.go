@@ -46,10 +46,9 @@ func (d *delayed) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []ruei
 	return d.Client.DoMulti(ctx, cmds...)
 }
 
-// The server leases for a caller who has left: the message is released at once, not at the
-// deadline of the lease.
-func TestLeasesForACallerWhoLeft(t *testing.T) {
-	t.Parallel()
+// delaying returns an engine on such a client.
+func delaying(t *testing.T) (*Engine, *delayed) {
+	t.Helper()
 	client := &delayed{Client: redistest.Start(t).Client(), asked: make(chan struct{}), proceed: make(chan struct{})}
 	e, err := New(t.Context(), client, nil)
 	if err != nil {
@@ -61,6 +60,14 @@ func TestLeasesForACallerWhoLeft(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return e, client
+}
+
+// The server leases for a caller who has left: the message is released at once, not at the
+// deadline of the lease.
+func TestLeasesForACallerWhoLeft(t *testing.T) {
+	t.Parallel()
+	e, client := delaying(t)
 	push(t, e, plain("q", "k"))
 	client.hold.Store(true)
 	ctx, leave := context.WithCancel(t.Context())

@@ -143,15 +143,20 @@ func (e *Engine) registerLater(queues []*queue, failed bool) {
 	}
 }
 
-// registerMissed tries until all missed queues are registered or the engine is closed.
+// registerMissed tries until all missed queues are registered. Once the engine is closed, it
+// tries a last time: others find the queue of a token by its registration.
 func (e *Engine) registerMissed() {
-	for e.ctx.Err() == nil {
+	for {
 		duration.Sleep(e.ctx, noteRetry)
 		queues := e.registry.takeMissed()
 		if len(queues) == 0 {
 			return
 		}
-		if e.register(e.ctx, queues) != nil {
+		failed := e.register(context.WithoutCancel(e.ctx), queues) != nil
+		if failed && e.ctx.Err() != nil {
+			return
+		}
+		if failed {
 			e.registerLater(queues, true)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -40,9 +41,12 @@ func TestServeProcessTakesMessages(t *testing.T) {
 	if got := arrives(t, s, "due"); got != "hello" {
 		t.Errorf("got %q", got)
 	}
-	if out := w.must(t, "status"); !strings.Contains(out, "no problems\nintake orders into orders: running, 1 taken, 1 pushed, 0 doubles, 0 refused, 0 unacked\n") {
-		t.Errorf("%s", out)
-	}
+	awaits(t, "the ack", func() error { // which the target does not wait for
+		if out := w.must(t, "status"); !strings.Contains(out, "no problems\nintake orders into orders: running, 1 taken, 1 pushed, 0 doubles, 0 refused, 0 unacked\n") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	w.must(t, "intake", "add", "mail", s.URL()+"?stream=mail&declare=true", "--target", s.URL()+"?stream=sent", "--config", config)
 	signalTo(t, cmd, syscall.SIGHUP)
 	stderr.await(t, `c.json was read again: 2 routes, 2 intakes\n`)
@@ -61,9 +65,15 @@ func TestServeProcessTakesMessages(t *testing.T) {
 
 	s.Kill()
 	var out outcome
-	for end := time.Now().Add(patience); time.Now().Before(end) && !strings.Contains(out.stdout, "mail: the intake mail fails"); time.Sleep(50 * time.Millisecond) {
+	awaits(t, "both to fail", func() error {
 		out = w.tarry(t, "status")
-	}
+		for _, name := range []string{"mail", "orders"} {
+			if !strings.Contains(out.stdout, name+": the intake "+name+" fails") {
+				return errors.New(out.stdout)
+			}
+		}
+		return nil
+	})
 	if out.code != exitFailed || !strings.Contains(out.stdout, "check that Redis runs at "+s.Addr()) || !strings.Contains(out.stdout, "intake mail into mail: failing, 1 taken") {
 		t.Errorf("%+v", out)
 	}

@@ -110,7 +110,6 @@ type handled struct {
 	came        int  // how often it was handled
 	unexplained bool // it came again although no process that had it was killed
 	unconfirmed bool // it is unknown whether its ack took effect
-	ended       time.Time
 }
 
 // line is an output line of a process.
@@ -235,40 +234,62 @@ func (c *crew) await(what string) {
 	}
 }
 
-// watch reads until all messages have been handled, and kills processes meanwhile.
+// watch reads until all messages have been handled and acked, and kills processes meanwhile.
 func (c *crew) watch() {
 	next := messages / 20 // how many must be handled before the next kill
 	all := c.left
 	for c.left > 0 {
 		l := c.next()
-		switch l.what[0] {
-		case "up":
-			l.by.tell()
-		case "met":
-			c.t.Errorf("%s is handled by two at once", l.what[1])
-		case "began":
-			c.began(l)
-			// First the processes with a shifted clock, of which there is always one.
-			if all-c.left >= next && c.killed < kills && (c.killed > 1 || l.by.off == c.team[c.killed].off) && !l.by.killed {
-				c.kill(l.by)
-				next += messages/20 + c.rng.IntN(messages/20)
-			}
-		case "pushed":
-			due, before, after := number(l.what[3]), number(l.what[2]), number(l.what[4])
-			if d := followAfter.Microseconds(); due+1000 < before+d || due-1000 > after+d+c.ahead {
-				c.t.Errorf("%s is due %d µs after its push, by a process whose clock is off by %v", l.what[1], due-before, l.by.off)
-			}
-		case "ended":
-			if h := c.seen[l.what[1]]; h.by == l.by && !h.done {
-				h.done, h.ended, h.unconfirmed = true, time.Now(), h.unconfirmed || l.by.killed
-				c.offs[l.by.off]++
-				c.left--
-			}
-		case "unconfirmed":
-			c.seen[l.what[1]].unconfirmed = true
-		default:
-			c.t.Errorf("a process says %q", l.what)
+		c.hear(l)
+		// First the processes with a shifted clock, of which there is always one.
+		if l.what[0] == "began" && all-c.left >= next && c.killed < kills && (c.killed > 1 || l.by.off == c.team[c.killed].off) && !l.by.killed {
+			c.kill(l.by)
+			next += messages/20 + c.rng.IntN(messages/20)
 		}
+	}
+	// A killed process may have handled some whose acks it had not sent: they come again.
+	for end := time.Now().Add(patience); c.pending() && time.Now().Before(end); {
+		select {
+		case l := <-c.lines:
+			c.hear(l)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// pending reports whether messages are still to be handled or acked.
+func (c *crew) pending() bool {
+	q, err := c.client.Queue(c.t.Context(), c.queue)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return q.Scheduled+q.Ready+q.Leased > 0
+}
+
+// hear takes a line of a process.
+func (c *crew) hear(l line) {
+	switch l.what[0] {
+	case "up":
+		l.by.tell()
+	case "met":
+		c.t.Errorf("%s is handled by two at once", l.what[1])
+	case "began":
+		c.began(l)
+	case "pushed":
+		due, before, after := number(l.what[3]), number(l.what[2]), number(l.what[4])
+		if d := followAfter.Microseconds(); due+1000 < before+d || due-1000 > after+d+c.ahead {
+			c.t.Errorf("%s is due %d µs after its push, by a process whose clock is off by %v", l.what[1], due-before, l.by.off)
+		}
+	case "ended":
+		if h := c.seen[l.what[1]]; h.by == l.by && !h.done {
+			h.done = true
+			c.offs[l.by.off]++
+			c.left--
+		}
+	case "unconfirmed":
+		c.seen[l.what[1]].unconfirmed = true
+	default:
+		c.t.Errorf("a process says %q", l.what)
 	}
 }
 
@@ -302,9 +323,6 @@ func (c *crew) kill(m *member) {
 		c.t.Fatal(err)
 	}
 	m.killed = true
-	for _, h := range c.seen { // the acks of what has just ended may still gather
-		h.unconfirmed = h.unconfirmed || h.by == m && time.Since(h.ended) < time.Second
-	}
 	c.killed++
 	c.team[slices.Index(c.team, m)] = c.start(m.off)
 	c.ending.Go(func() {
@@ -316,17 +334,12 @@ func (c *crew) kill(m *member) {
 // check checks the results.
 func (c *crew) check() {
 	for len(c.lines) > 0 {
-		if l := <-c.lines; l.what[0] == "unconfirmed" {
-			c.seen[l.what[1]].unconfirmed = true
-		}
+		c.hear(<-c.lines)
 	}
-	again, unconfirmed := 0, int64(0)
+	again := 0
 	for key, h := range c.seen {
 		if h.came > 1 {
 			again++
-		}
-		if h.unconfirmed {
-			unconfirmed++
 		}
 		if h.unexplained && !h.unconfirmed {
 			c.t.Errorf("%s was handled again, though who did it first lived, and its ack was answered", key)
@@ -342,7 +355,7 @@ func (c *crew) check() {
 		}
 	}
 	q, err := c.client.Queue(c.t.Context(), c.queue)
-	if err != nil || q.Scheduled+q.Ready+q.Leased+q.Dead > unconfirmed {
+	if err != nil || q.Scheduled+q.Ready+q.Leased+q.Dead > 0 {
 		c.t.Errorf("left is %+v, %v", q, err)
 	}
 }

@@ -112,7 +112,7 @@ func (f *fired) watch() {
 	end := time.Now().Add(scheduleSpan)
 	kill, change := time.NewTimer(time.Second), time.NewTicker(150*time.Millisecond)
 	defer change.Stop()
-	for time.Now().Before(end) {
+	for time.Now().Before(end) || f.killed < kills { // changes may have to wait for leases of killed ones
 		select {
 		case l := <-f.lines:
 			f.read(l)

@@ -21,11 +21,8 @@ var comparison = table.Comparison{
 	},
 	Rows: []table.Row{
 		{Scenario: "Put", Unit: "jobs/s", Text: "put, 64 clients that wait for each answer: jobs a second", Better: table.More},
-		{Scenario: "Put", Unit: "cpu-us/job", Text: "the same: µs of a processor a job", Better: table.Less},
 		{Scenario: "Pipelined", Unit: "jobs/s", Text: "put, 8 clients with 100 under way: jobs a second", Better: table.More},
-		{Scenario: "Pipelined", Unit: "cpu-us/job", Text: "the same: µs of a processor a job", Better: table.Less},
 		{Scenario: "Pairs", Unit: "jobs/s", Text: "reserve and delete, 64 clients: jobs a second", Better: table.More},
-		{Scenario: "Pairs", Unit: "cpu-us/job", Text: "the same: µs of a processor a job", Better: table.Less},
 		{Scenario: "Burst", Unit: "s", Text: "burst, all released at once to 64 that wait: to the last delete, s", Better: table.Less},
 		{Scenario: "Pending", Unit: "B/job", Text: "memory of a delayed job, bytes", Better: table.Less},
 	},

@@ -203,7 +203,7 @@ bench-redis: ## Measure the Redis engine beside asynq, on a private redis-server
 	| tee /dev/stderr | $(GO) run ./redis/table ../docs/engines/redis.md
 
 .PHONY: bench-sql
-bench-sql: ## Measure the engines on databases beside River and a polled table, on private servers, into docs/engines/sql.md (PENDING=1000000 BURST=100000 PUSHES=25000 SPAN=20s ROUNDS=3).
+bench-sql: ## Measure the PostgreSQL engine beside River, on a private server, into docs/engines/sql.md (PENDING=1000000 BURST=100000 PUSHES=25000 SPAN=20s ROUNDS=3).
 	cd bench && export TARRY_TEST_SERVERS=require TMPDIR=$$(mktemp -d) && chmod 755 $$TMPDIR && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	sizes="-pending $${PENDING:-1000000} -burst $${BURST:-100000} -span $${SPAN:-20s} -rounds $${ROUNDS:-3}" && \
 	{ $(GO) test -run '^$$' -bench 'Push(Batch)?$$' -benchtime $${PUSHES:-25000}x -timeout 30m ./sql $$sizes && \

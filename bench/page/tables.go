@@ -28,7 +28,6 @@ var dueColumns = []column{
 	{"late", "p50-ms", "p50, ms", table.Less},
 	{"late", "p99-ms", "p99, ms", table.Less},
 	{"late", "p99.9-ms", "p99.9, ms", table.Neither},
-	{"late", "max-ms", "most, ms", table.Neither},
 	{"late", "cpu-us/msg", "CPU µs each", table.Less},
 	{"burst", "s", "burst, s", table.Less},
 }

@@ -13,12 +13,6 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m).Run()) }
 
 var rounds = flag.Int("rounds", 3, "how often the systems take turns with pushes and bursts")
 
-// server makes empty databases, and tells their URLs.
-type server interface {
-	Database() string
-	Drop(url string)
-}
-
 // system is one of those compared, each on a database of its own.
 type system struct {
 	name string
@@ -33,7 +27,7 @@ func (s system) fresh(b *testing.B, url string) scenario.System {
 
 // compare runs a benchmark for each system. What one leaves behind goes before the next, else
 // the server would clean up after one while another is measured.
-func compare(b *testing.B, srv server, run func(*testing.B, scenario.Open), systems ...system) {
+func compare(b *testing.B, srv *pgtest.Server, run func(*testing.B, scenario.Open), systems ...system) {
 	for _, s := range systems {
 		b.Run("impl="+s.name, func(b *testing.B) {
 			run(b, func(b *testing.B) scenario.System {
@@ -46,7 +40,7 @@ func compare(b *testing.B, srv server, run func(*testing.B, scenario.Open), syst
 }
 
 // alternate runs a benchmark for each system in turn, several times.
-func alternate(b *testing.B, srv server, run func(*testing.B, scenario.Open), systems ...system) {
+func alternate(b *testing.B, srv *pgtest.Server, run func(*testing.B, scenario.Open), systems ...system) {
 	for range *rounds {
 		compare(b, srv, run, systems...)
 	}

@@ -1,5 +1,4 @@
-// Package sql compares tarry's database engines with others: on PostgreSQL with River, on
-// MariaDB with a table that services poll. All do the same work in the same process on the
-// same private server. Servers store durably what they acknowledge, as in their default
-// configuration.
+// Package sql compares tarry's PostgreSQL engine with River. Both do the same work in the same
+// process on the same private server, which stores durably what it acknowledges, as in its
+// default configuration.
 package sql

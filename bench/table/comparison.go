@@ -8,69 +8,48 @@ import (
 	"strings"
 )
 
-// Comparison is a table that compares other systems with tarry's on the same work. Its
-// benchmarks are named Scenario/impl=SYSTEM, or Scenario/impl=SYSTEM/PARAM=VALUE.
+// Comparison is a table that compares systems on the same work. Its benchmarks are named
+// Scenario/impl=SYSTEM, or Scenario/impl=SYSTEM/PARAM=VALUE.
 type Comparison struct {
-	Field, Own []System
-	Rows       []Row
+	Systems []System
+	Rows    []Row
 }
 
-// System is a column. For tarry's own there is one more, with the ratio.
-type System struct{ Impl, Title, Ratio string }
+// System is a column.
+type System struct{ Impl, Title string }
 
 // Row is a line for each parameter that has a figure.
 type Row struct {
 	// Scenario and Unit select a figure, or a sum such as "early+lost".
 	Scenario, Unit string
 	// Text describes it; %s in it stands for the parameter.
-	Text   string
-	Better Better
+	Text string
 }
 
-// Better says whether more or less is better.
-type Better int
-
-const (
-	Neither Better = iota
-	More
-	Less
-)
-
-// Write writes the table. A ratio says how many times better tarry is than the best of the
-// field.
+// Write writes the table.
 func (c *Comparison) Write(w io.Writer, r *Results) {
 	titles, rules := "| |", "|---|"
-	for _, s := range c.systems() {
+	for _, s := range c.Systems {
 		titles, rules = titles+" "+s.Title+" |", rules+"---:|"
-	}
-	for _, s := range c.Own {
-		titles, rules = titles+" "+s.Ratio+" |", rules+"---:|"
 	}
 	fmt.Fprintln(w, titles+"\n"+rules)
 	for _, row := range c.Rows {
-		params := paramsOf(r, row.Scenario)
-		for _, param := range params {
+		for _, param := range paramsOf(r, row.Scenario) {
 			text := row.Text
 			if param != "" {
 				text = fmt.Sprintf(text, words(param))
 			}
 			if v := c.figures(r, row, param); slices.Max(v) != missing {
-				c.line(w, text, v, row.Better)
+				writeLine(w, text, v)
 			}
 		}
 	}
 }
 
-func (c *Comparison) systems() []System { return slices.Concat(c.Field, c.Own) }
-
-func (c *Comparison) line(w io.Writer, text string, v []float64, better Better) {
+func writeLine(w io.Writer, text string, figures []float64) {
 	cells := []string{text}
-	for _, f := range v {
+	for _, f := range figures {
 		cells = append(cells, Number(f))
-	}
-	field, own := v[:len(c.Field)], v[len(c.Field):]
-	for _, f := range own {
-		cells = append(cells, ratio(f, field, better))
 	}
 	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
@@ -96,7 +75,7 @@ const missing = -1
 
 // figures returns the figures of all systems.
 func (c *Comparison) figures(r *Results, row Row, param string) (v []float64) {
-	for _, s := range c.systems() {
+	for _, s := range c.Systems {
 		name := row.Scenario + "/impl=" + s.Impl
 		if param != "" {
 			name += "/" + param
@@ -119,26 +98,14 @@ func words(param string) string {
 	return value + " " + name
 }
 
-func ratio(v float64, field []float64, better Better) string {
-	field = slices.DeleteFunc(slices.Clone(field), func(f float64) bool { return f == missing })
-	switch {
-	case better == Neither:
-		return ""
-	case len(field) == 0:
-		return Number(missing)
-	case better == More:
-		return Number(divide(v, slices.Max(field)))
-	default:
-		return Number(divide(slices.Min(field), v))
-	}
-}
+// Better says whether more or less is better.
+type Better int
 
-func divide(a, b float64) float64 {
-	if a < 0 || b <= 0 {
-		return missing
-	}
-	return a / b
-}
+const (
+	Neither Better = iota
+	More
+	Less
+)
 
 // Number formats a number with three digits, or as a whole number with commas.
 func Number(f float64) string {

@@ -14,7 +14,7 @@ import (
 func main() { table.Main("bench-rabbit", write) }
 
 var comparison = table.Comparison{
-	Field: []table.System{
+	Systems: []table.System{
 		{Impl: "ttl-queue", Title: "TTL queues"},
 		{Impl: "message-ttl", Title: "message TTLs"},
 		{Impl: "tarry-10ms", Title: "tarry, 10 ms"},

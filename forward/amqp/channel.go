@@ -12,17 +12,14 @@ import (
 	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
-// channel is a channel in confirm mode. Its goroutine receives returns and confirms in the
-// broker's order, since both Go channels are unbuffered. So it sees the return of a message
-// before the confirm.
+// channel is a channel in confirm mode. Its goroutine receives returns.
 type channel struct {
-	ch         *amqp.Channel
-	publishing chan struct{} // held to publish
-	done       chan struct{} // closed when the goroutine has ended
+	ch     *amqp.Channel
+	done   chan struct{} // closed when the goroutine has ended
+	closed error         // why the channel is closed; set before done is closed
 
 	mu      sync.Mutex
-	closed  error               // why the channel is closed; nil: open
-	pending map[uint64]*publish // by delivery tag
+	pending map[*publish]struct{}
 }
 
 // publish is a message in flight.
@@ -32,7 +29,6 @@ type publish struct {
 	msg      *amqp.Publishing
 	known    string // what text returns; empty: not called yet
 	returned *amqp.Return
-	result   chan error // receives one error
 }
 
 // errNacked says that the broker refused a message although the channel is open.
@@ -54,47 +50,34 @@ func open(conn *amqp.Connection) (*channel, error) {
 	if err != nil {
 		return nil, &errClosed{err}
 	}
-	c := &channel{ch: ch, publishing: make(chan struct{}, 1), done: make(chan struct{}), pending: make(map[uint64]*publish)}
+	c := &channel{ch: ch, done: make(chan struct{}), pending: make(map[*publish]struct{})}
 	closes := ch.NotifyClose(make(chan *amqp.Error, 1))
-	returns := ch.NotifyReturn(make(chan amqp.Return))
-	confirms := ch.NotifyPublish(make(chan amqp.Confirmation))
+	returns, seen := ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyReturn(make(chan amqp.Return))
 	if err := ch.Confirm(false); err != nil {
 		_ = ch.Close() // it may be closed already
 		return nil, &errClosed{err}
 	}
-	go c.listen(closes, returns, confirms)
+	go c.listen(closes, returns, seen)
 	return c, nil
 }
 
-func (c *channel) listen(closes chan *amqp.Error, returns chan amqp.Return, confirms chan amqp.Confirmation) {
+// listen receives each return twice. The client goes on to the confirm of the message once it
+// has sent to seen, and that is after the return was recorded.
+func (c *channel) listen(closes chan *amqp.Error, returns, seen chan amqp.Return) {
 	defer close(c.done)
-	for returns != nil || confirms != nil {
+	for open := true; open; {
 		select {
-		case r, ok := <-returns:
-			if !ok {
-				returns = nil
-				continue
+		case r, more := <-returns:
+			if open = more; open {
+				c.returned(&r)
 			}
-			c.returned(&r)
-		case confirm, ok := <-confirms:
-			if !ok {
-				confirms = nil
-				continue
-			}
-			c.confirmed(confirm)
+		case <-seen:
 		}
 	}
-	var why error = amqp.ErrClosed
+	c.closed = &errClosed{amqp.ErrClosed}
 	if e := <-closes; e != nil {
-		why = e
+		c.closed = &errClosed{e}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = &errClosed{why}
-	for _, p := range c.pending {
-		p.result <- c.closed
-	}
-	c.pending = nil
 }
 
 // returned records that no queue took a message. A return does not say which publish it is
@@ -103,7 +86,7 @@ func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, text := false, returnedText(r)
-	for _, p := range c.pending {
+	for p := range c.pending {
 		if p.exchange == r.Exchange && p.text() == text && bytes.Equal(p.msg.Body, r.Body) {
 			p.returned, found = r, true
 		}
@@ -112,7 +95,7 @@ func (c *channel) returned(r *amqp.Return) {
 		return
 	}
 	// The broker has changed it: rather send another one twice than lose it.
-	for _, p := range c.pending {
+	for p := range c.pending {
 		if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId {
 			p.returned = r
 		}
@@ -142,70 +125,49 @@ func returnedText(r *amqp.Return) string {
 	return p.text()
 }
 
-func (c *channel) confirmed(confirm amqp.Confirmation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.pending[confirm.DeliveryTag]
-	if p == nil {
-		return // its Send has ended
-	}
-	delete(c.pending, confirm.DeliveryTag)
-	switch {
-	case p.returned != nil:
-		p.result <- &errUnroutable{*p.returned}
-	case !confirm.Ack:
-		p.result <- errNacked
-	default:
-		p.result <- nil
-	}
-}
-
 // publish publishes a message and waits for the confirm. It fails with an *errClosed if the
 // channel is closed first.
 func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
-	select {
-	case c.publishing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	p := &publish{exchange: exchange, key: key, msg: msg, result: make(chan error, 1)}
-	tag := c.ch.GetNextPublishSeqNo()
-	err := c.register(tag, p)
-	if err == nil {
-		if err = c.ch.Publish(exchange, key, true, false, *msg); err != nil {
-			c.forget(tag)
-			_ = c.ch.Close() // its delivery tags may be wrong
-			err = &errClosed{err}
-		}
-	}
-	<-c.publishing
+	p := &publish{exchange: exchange, key: key, msg: msg}
+	c.mu.Lock()
+	c.pending[p] = struct{}{} // before the broker can return it
+	c.mu.Unlock()
+	defer c.forget(p)
+	confirm, err := c.ch.PublishWithDeferredConfirm(exchange, key, true, false, *msg)
 	if err != nil {
-		return err
+		_ = c.ch.Close() // its delivery tags may be wrong
+		return &errClosed{err}
 	}
 	select {
-	case err := <-p.result:
-		return err
+	case <-confirm.Done():
+		return c.result(p, confirm.Acked())
 	case <-ctx.Done():
-		c.forget(tag)
 		return ctx.Err()
 	}
 }
 
-// register registers a publish before the broker can answer it.
-func (c *channel) register(tag uint64, p *publish) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed != nil {
+// result returns what became of a message. The client has all in flight fail when the channel
+// is closed.
+func (c *channel) result(p *publish, acked bool) error {
+	if !acked && c.ch.IsClosed() {
+		<-c.done
 		return c.closed
 	}
-	c.pending[tag] = p
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case p.returned != nil:
+		return &errUnroutable{*p.returned}
+	case !acked:
+		return errNacked
+	}
 	return nil
 }
 
-func (c *channel) forget(tag uint64) {
+func (c *channel) forget(p *publish) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.pending, tag)
+	delete(c.pending, p)
 }
 
 // close closes the channel and waits for its goroutine.

@@ -23,6 +23,7 @@ const MaxShort = 255
 const (
 	heartbeat = 5 * time.Second
 	closeTime = time.Second // for the broker's answer to a close
+	mostSpare = 256 << 10   // bytes that a connection keeps to be filled again
 )
 
 // Broker says how to connect to a broker, or to one of a cluster.
@@ -119,6 +120,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	unsent  []byte
+	spare   []byte // what was sent, to be filled again
 	sending bool
 	err     error // the client learns of it by its next write
 }
@@ -144,11 +146,13 @@ func (c *conn) send() {
 	defer c.mu.Unlock()
 	for len(c.unsent) > 0 && c.err == nil {
 		b := c.unsent
-		c.unsent = nil
+		c.unsent, c.spare = c.spare[:0], nil
 		c.mu.Unlock()
 		_, err := c.Conn.Write(b)
 		c.mu.Lock()
-		c.err = err
+		if c.err = err; cap(b) <= mostSpare {
+			c.spare = b
+		}
 	}
 	c.sending = false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,8 +98,14 @@ func (x *bench) consume(n int) (late []time.Duration) {
 	return late
 }
 
+// heapFloor is how much the heap grows at least between two collections, as that of the command
+// tarry does: see docs/decisions/runtime.md.
+const heapFloor = 16 << 20
+
 // each runs f on the broker alone, and through an intake.
 func each(b *testing.B, f func(b *testing.B, direct bool)) {
+	floor := make([]byte, heapFloor)
+	defer runtime.KeepAlive(floor)
 	b.Run("broker", func(b *testing.B) { f(b, true) })
 	b.Run("intake", func(b *testing.B) { f(b, false) })
 }

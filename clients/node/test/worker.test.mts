@@ -91,9 +91,9 @@ test("what a handler returns or throws decides", async () => {
 });
 
 test("a lease is renewed while the handler runs", async () => {
-  for (const options of [{}, { ttr: "1s" }]) {
+  for (const options of [{}, { ttr: "3s" }]) {
     const queue = newQueue();
-    await tarry.push(queue, null, { key: "a", ttr: options.ttr ? "1h" : "1s" });
+    await tarry.push(queue, null, { key: "a", ttr: options.ttr ? "1h" : "3s" });
     const done = new Event();
     const handle = async (m: Delivered) => {
       assert.equal(m.attempt, 1);
@@ -112,7 +112,7 @@ test("a lease is renewed while the handler runs", async () => {
 
 test("the signal of a handler ends when its lease is lost, and it is not handled beside itself", async () => {
   const queue = newQueue();
-  await tarry.push(queue, null, { key: "a", ttr: "1s" });
+  await tarry.push(queue, null, { key: "a", ttr: "3s" });
   const [lost, again, put, over] = [new Event<Delivered>(), new Event(), new Event(), new Event()];
   const errors: unknown[] = [];
   let running = 0;

@@ -147,7 +147,7 @@ class Verdicts(ServerTest):
 class Leases(ServerTest):
     def test_leases_are_renewed(self) -> None:
         """Both kinds of handlers hold a message for long; nobody else gets it."""
-        worker, begun, go = tarry.Worker(self.client, ttr="400ms"), threading.Barrier(3), threading.Event()
+        worker, begun, go = tarry.Worker(self.client, ttr="3s"), threading.Barrier(3), threading.Event()
 
         @worker.handle(self.q)
         def slow(m: tarry.Message) -> None:
@@ -163,7 +163,15 @@ class Leases(ServerTest):
             self.client.push(q, 1, key="k", remember="1h")
         running = Running(self, worker)
         begun.wait(PATIENCE)
-        leased = self.client.lease(queues=[self.q, self.q + ".async"], wait="1600ms")["messages"]
+
+        def ends() -> list[float]:
+            found: list[Any] = [self.client.get(q, "k") for q in (self.q, self.q + ".async")]
+            return [_calls.instant(m["lease_expires"]) for m in found]
+
+        first = ends()
+        leased: list[Any] = []
+        while not leased and min(now - end for now, end in zip(ends(), first)) < 3:  # the first lease has ended
+            leased = self.client.lease(queues=[self.q, self.q + ".async"], wait="100ms")["messages"]
         go.set()
         self.assertEqual(leased, [])
         self.assertIsNone(running.stop())
@@ -172,7 +180,7 @@ class Leases(ServerTest):
             self.assertEqual((got["state"], got.get("failures", [])), ("finished", []))
 
     def test_a_lost_lease_stops_the_handler(self) -> None:
-        worker, stopped = tarry.Worker(self.client, ttr="400ms"), queue.SimpleQueue[str]()
+        worker, stopped = tarry.Worker(self.client, ttr="3s"), queue.SimpleQueue[str]()
 
         def take(m: tarry.Message) -> None:
             self.client.settle([{"lease": m.lease, "do": "snooze", "delay": "1h"}])
@@ -261,7 +269,7 @@ class Leases(ServerTest):
         self.addCleanup(server.kill)
         client = tarry.Client(server.url, timeout=1)
         self.addCleanup(client.close)
-        worker, seen, stopped = tarry.Worker(client, ttr="500ms"), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
+        worker, seen, stopped = tarry.Worker(client, ttr="2s"), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
 
         @worker.handle(self.q)
         async def handle(m: tarry.Message) -> None:
@@ -323,13 +331,15 @@ class Concurrency(ServerTest):
         for kind in "sync", "async":
             with self.subTest(kind):
                 worker = tarry.Worker(self.client, concurrency=7)
-                lock, at_a_time, most, left = threading.Lock(), 0, 0, 300
+                lock, at_a_time, most, left, full = threading.Lock(), 0, 0, 300, threading.Event()
 
                 def begin(by: int) -> None:
                     nonlocal at_a_time, most, left
                     with lock:
                         at_a_time += by
                         most = max(most, at_a_time)
+                        if most == 7:
+                            full.set()
                         left -= by < 0
                         if not left:
                             worker.stop()
@@ -338,6 +348,7 @@ class Concurrency(ServerTest):
                     @worker.handle(self.q)
                     def handle(m: tarry.Message) -> None:
                         begin(1)
+                        full.wait(PATIENCE)
                         time.sleep(0.001)
                         begin(-1)
                 else:
@@ -345,6 +356,8 @@ class Concurrency(ServerTest):
                     async def handle_async(m: tarry.Message) -> None:
                         begin(1)
                         await asyncio.sleep(0.001)
+                        while not full.is_set():
+                            await asyncio.sleep(0.001)
                         begin(-1)
                 self.client.push_many({"queue": self.q, "body": n} for n in range(left))
                 self.assertIsNone(Running(self, worker).join())
@@ -392,8 +405,15 @@ class Concurrency(ServerTest):
 
 
 PROGRAM = """
-import sys, time, tarry
+import sys, threading, tarry
 worker = tarry.Worker(tarry.Client(), drain_timeout=float(sys.argv[2]), concurrency=1 + (sys.argv[3] == "async"))
+stop, told = worker.stop, threading.Event()
+
+def stop_and_tell():
+    stop()
+    told.set()
+
+worker.stop = stop_and_tell
 
 def begun(m):
     print("begun", m.key, flush=True)
@@ -408,7 +428,9 @@ else:
     @worker.handle(sys.argv[1])
     def handle(m):
         begun(m)
-        if m.ended.wait(m.body):
+        if m.body is None:
+            told.wait()
+        elif m.ended.wait(m.body):
             raise RuntimeError("interrupted")
 worker.run()
 print("drained", flush=True)
@@ -434,7 +456,7 @@ threading.Thread(target=worker.run).start()
 
 
 class Drain(ServerTest):
-    def program(self, body: float, drain: float, kind: str = "sync") -> Any:
+    def program(self, body: float | None, drain: float, kind: str = "sync") -> Any:
         self.client.push(self.q, body, key="k", remember="1h")
         program = python("-c", PROGRAM, self.q, str(drain), kind, TARRY_SERVER=self.server.url)
         self.addCleanup(program.communicate)
@@ -444,7 +466,7 @@ class Drain(ServerTest):
         return program
 
     def test_sigterm_lets_handlers_finish(self) -> None:
-        program = self.program(0.5, 30)
+        program = self.program(None, 30)  # its handler ends once it drains
         self.client.push(self.q, 0, key="later")
         program.send_signal(signal.SIGTERM)
         out, _ = program.communicate(timeout=PATIENCE)

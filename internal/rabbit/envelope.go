@@ -97,6 +97,15 @@ var fixed = map[byte]any{
 	'l': int64(0), 'f': float32(0), 'd': float64(0), 'D': amqp.Decimal{},
 }
 
+// types are the bytes that name them.
+var types = make(map[reflect.Type]byte)
+
+func init() {
+	for name, of := range fixed {
+		types[reflect.TypeOf(of)] = name
+	}
+}
+
 // appendField appends a field of a table as RabbitMQ writes it, the names of tables sorted.
 // v has one of the types that RabbitMQ's client reads.
 func appendField(b []byte, v any) []byte {
@@ -125,11 +134,7 @@ func appendField(b []byte, v any) []byte {
 			return b
 		})
 	}
-	for name, of := range fixed {
-		if reflect.TypeOf(v) == reflect.TypeOf(of) {
-			b, _ = binary.Append(append(b, name), binary.BigEndian, v) // its size is fixed
-		}
-	}
+	b, _ = binary.Append(append(b, types[reflect.TypeOf(v)]), binary.BigEndian, v) // its size is fixed
 	return b
 }
 

@@ -86,8 +86,6 @@ var (
 	errLong  = errors.New("its header x-delay is over 290 years")
 )
 
-var float = reflect.TypeFor[float64]()
-
 // delayOf returns the delay that the header x-delay says: whole milliseconds as any number,
 // also as text; 0 for none. What is no number means none, as to the plugin, but a text is
 // wrong: the plugin broke the publisher's connection.
@@ -99,11 +97,15 @@ func delayOf(v any) (time.Duration, error) {
 		}
 		v = whole
 	}
-	number := reflect.ValueOf(v)
-	if v == nil || !number.CanConvert(float) {
-		return 0, nil
+	var ms float64
+	switch number := reflect.ValueOf(v); {
+	case number.CanInt():
+		ms = float64(number.Int())
+	case number.CanUint():
+		ms = float64(number.Uint())
+	case number.CanFloat():
+		ms = number.Float()
 	}
-	ms := number.Convert(float).Float()
 	switch {
 	case math.IsNaN(ms):
 		return 0, errDelay

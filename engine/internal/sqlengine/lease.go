@@ -443,9 +443,11 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
-	from := w.e.cache.lowBounds(queues)
-	for i := range from {
-		from[i].lower(&w.queues[from[i].Queue].low)
+	from := make([]LowBound, len(queues)) // from the first rows on: what came below since the opening hints by itself
+	for i, num := range queues {
+		q := w.queues[num]
+		from[i] = LowBound{num, q.First, q.Forgotten}
+		from[i].lower(&q.low)
 	}
 	var heads func() []Heads
 	spent := make(map[int64]int64)

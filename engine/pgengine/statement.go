@@ -10,7 +10,7 @@ import (
 
 // statements are the SQL statements for the tables of one schema.
 type statements struct {
-	now, lockQueues, rows, heads, saveQueue string
+	lockQueues, rows, heads, saveQueue string
 
 	names, makeNames, queues, block string
 
@@ -62,7 +62,6 @@ const (
 func statementsOf(schema string) *statements {
 	tables := strings.NewReplacer("{high}", highOrDue, "{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
-		now:        `SELECT ` + micros,
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
 		rows:       row + `NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint FROM {queue} q WHERE q.num = ANY($1)`,
 		heads: row + first("0") + `, ` + first("1") + `, ` + first("2") + `, CASE WHEN NOT q.keeps THEN ` + first("3") + ` END,

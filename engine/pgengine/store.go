@@ -34,10 +34,11 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	t := s.tx(conn)
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
-	t.begin(conn.Conn(), settings+idleTimeout)
+	set := settings + idleTimeout
 	if op == "lease" {
-		t.write(unsynced)
+		set += unsynced
 	}
+	t.begin(conn.Conn(), set)
 	committing := false
 	if err = do(t); err == nil {
 		err = t.err
@@ -92,7 +93,7 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 // settings apply to the rest of a transaction. A connection caches plans, and a plan made for
 // a small table or from old statistics would read all of a large table. The plans that remain
 // do not depend on the values, so a generic one suffices. Bytes in text form must be hex.
-const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+const settings = `set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true)`
 
@@ -104,7 +105,7 @@ const idleTimeout = `, set_config('idle_in_transaction_session_timeout',
 // unsynced makes a transaction commit without waiting for the disk or a standby, which would
 // delay messages. A lease lost in a crash leaves its message ready. A settlement waits for
 // earlier commits, too.
-const unsynced = "SELECT set_config('synchronous_commit', 'off', true)"
+const unsynced = `, set_config('synchronous_commit', 'off', true)`
 
 // planKept is how long a plan is kept. A plan made for an almost empty table may read all of
 // a table or index, and get slower as it grows.
@@ -113,14 +114,14 @@ const planKept = time.Second
 // planned is the key of the time when a connection last discarded its plans.
 const planned = "tarry.planned"
 
-// begin queues the first statements on a connection.
+// begin queues the first statements on a connection. They also read the time.
 func (t *tx) begin(conn *pgx.Conn, settings string) {
 	data, now := conn.PgConn().CustomData(), time.Now()
 	if last, ok := data[planned].(time.Time); !ok || now.Sub(last) >= planKept {
 		data[planned] = now
 		t.write("DISCARD PLANS")
 	}
-	t.write(settings)
+	t.time(settings)
 }
 
 // saveSettings saves the values that settings changes in a caller's transaction, and restoreSettings
@@ -166,15 +167,15 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 const endedMost = 20
 
 func (s *store) Heads(ctx context.Context, from []sqlengine.LowBound) (now time.Time, heads []sqlengine.Heads, err error) {
+	last := new(tx)
 	err = s.outside(ctx, "lease", func(t *tx) {
-		heads = nil
-		t.time(&now)
+		heads, last = nil, t
 		t.heads(from, &heads)
 	})
 	if err == nil {
 		err = complete(from, heads)
 	}
-	return now, heads, err
+	return last.now, heads, err
 }
 
 func (s *store) Names(ctx context.Context, names []string, create bool) ([]int64, error) {

@@ -21,6 +21,7 @@ type tx struct {
 	sender
 	*store
 	batch *pgx.Batch
+	now   time.Time
 	err   error // of an earlier send: nothing more is sent
 }
 
@@ -67,8 +68,8 @@ func (t *tx) Open(ctx context.Context, first sqlengine.First) (o sqlengine.Opene
 	}
 	if len(first.Lock) > 0 {
 		t.write(t.sql.lockQueues, first.Lock)
+		t.time("NULL")
 	}
-	t.time(&o.Now)
 	t.heads(first.From, &o.Heads)
 	t.rows(first.Queues, &o.Heads)
 	if len(first.IDs) > 0 {
@@ -78,15 +79,17 @@ func (t *tx) Open(ctx context.Context, first sqlengine.First) (o sqlengine.Opene
 		t.byKey(&o.Rows, &o.Memories, first.Names, sqlengine.Wait, false)
 	}
 	o.Ranges = t.ranges(first.Ranges)
-	return o, t.send(ctx)
+	err = t.send(ctx)
+	o.Now = t.now
+	return o, err
 }
 
-// time queues the query for the time.
-func (t *tx) time(now *time.Time) {
-	t.read(t.sql.now, func(r sqlengine.Scanner) error {
+// time queues the query for the time, which makes settings first.
+func (t *tx) time(settings string) {
+	t.read("SELECT concat("+settings+"), "+micros, func(r sqlengine.Scanner) error {
 		var us int64
-		err := r.Scan(&us)
-		*now = time.UnixMicro(us).UTC()
+		err := r.Scan(nil, &us)
+		t.now = time.UnixMicro(us).UTC()
 		return err
 	})
 }

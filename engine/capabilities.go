@@ -87,7 +87,7 @@ type Tuning struct {
 
 	// Pace is the least time between the starts of two calls of Lease. What falls due meanwhile
 	// shares the next call, which costs the engine less. A backlog is leased without a pause.
-	// A worker's acks gather for three paces, or for one if others wait for what they free.
+	// A worker's acks gather for six paces, or for one if others wait for what they free.
 	// 0: no pause.
 	Pace time.Duration
 }

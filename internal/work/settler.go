@@ -56,7 +56,7 @@ const (
 	settleLeft = time.Second
 
 	// ackPaces is how many paces acks may gather, where nobody waits for what they free.
-	ackPaces = 3
+	ackPaces = 6
 
 	// settleLeast is the shortest timeout of a call.
 	settleLeast = 250 * time.Millisecond

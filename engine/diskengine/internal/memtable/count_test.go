@@ -59,7 +59,7 @@ func (c *counted) step(grow float64) {
 
 func (c *counted) check(t *testing.T) {
 	t.Helper()
-	c.each(func(w *table) { w.order.sound(t) })
+	c.each(func(w *table) { w.order().sound(t) })
 	sorted := slices.SortedFunc(slices.Values(c.all), compare)
 	for range 500 {
 		queue, a, from, to := c.rng.Uint32N(4), Area(c.rng.IntN(int(Areas))), c.position(), c.position()

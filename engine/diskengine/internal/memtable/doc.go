@@ -18,9 +18,10 @@
 //     compared whole;
 //   - a table of ids, since new ones follow each other, and an index of the other ids, of
 //     entries that came from sstables;
-//   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. Entries that come in
-//     order fill its nodes, and emptied nodes are joined. Nodes above the leaves say how many
-//     entries are below, so that entries between two times are counted without a walk;
+//   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB, which new entries enter
+//     together when it is read. Entries that come in order fill its nodes, and emptied nodes are
+//     joined. Nodes above the leaves say how many entries are below, so that entries between two
+//     times are counted without a walk;
 //   - another such order for the keys of dead and of finished messages, as many may have the
 //     same key.
 //
@@ -47,7 +48,7 @@
 // the sealed memtable for the active one (Put). Left returns the ordinals of such entries:
 // they are deleted from the sstable in the step in which it replaces the memtable.
 //
-// Only the pool of chunks has a lock. Look-ups may run side by side, changes run alone: the
-// caller makes sure of both. The bytes of an entry that is found are part of its slot, and
+// Only the pool of chunks has a lock. Look-ups by id and key may run side by side. Changes run
+// alone, and so does what reads the order, which sorts it: the caller makes sure of both. The bytes of an entry that is found are part of its slot, and
 // valid until the next change.
 package memtable

@@ -20,8 +20,8 @@ type Config struct {
 // Tables has the entries that are in no sstable yet: an active memtable that takes them in,
 // and sealed ones that are being written to sstables.
 //
-// Look-ups may run side by side. Changes (Add, Put, Remove, Expect, Seal, and Pass and Drop of
-// a Sealed) run alone: the caller has a lock. An entry that is found may be read until the
+// Look-ups by id and key may run side by side. All else, but Borrow, Trim and Loose, runs alone: the
+// caller has a lock. An entry that is found may be read until the
 // next change.
 type Tables struct {
 	pool   *pool
@@ -136,7 +136,7 @@ func (e *Entry) before(h *header) bool {
 // Len is how many entries there are.
 func (r *Tables) Len() int {
 	n := 0
-	r.each(func(w *table) { n += w.len() })
+	r.each(func(w *table) { n += w.n })
 	return n
 }
 
@@ -163,7 +163,7 @@ func (r *Tables) Borrow(bytes int) (b []byte, giveBack func()) {
 }
 
 // Unsealed is how many entries are in the active memtable.
-func (r *Tables) Unsealed() int { return r.active.len() }
+func (r *Tables) Unsealed() int { return r.active.n }
 
 // Trim gives some memory back to the system: chunks spare beyond Config.Keep, and the memory
 // of removed long values, of which it keeps as much again for later ones. It reports whether

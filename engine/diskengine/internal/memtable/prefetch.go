@@ -1,7 +1,5 @@
 package memtable
 
-import "math"
-
 // prefetcher prefetches the headers of entries while a memtable is walked in order. They lie
 // anywhere in memory, and each takes a while to be fetched. Several are fetched side by side
 // if nothing else is done meanwhile.
@@ -54,36 +52,4 @@ func (r *Tables) Expect(all []Expected) {
 	for _, s := range r.sealed {
 		s.w.keys.expect(hashes)
 	}
-	r.active.order.expect(all)
 }
-
-// expect prefetches the leaves in which entries belong.
-func (o *order) expect(all []Expected) {
-	if len(all) == 0 || o.n < leastPrefetched {
-		return
-	}
-	var room [ExpectMost]*node
-	nodes := room[:len(all)]
-	for i := range nodes {
-		nodes[i] = o.node(o.root)
-	}
-	sum := uint32(0)
-	for !nodes[0].leaf { // all leaves are at one level
-		for i := range nodes {
-			e := &all[i]
-			it := item{hi: uint32(placeOf(e.Queue, Live)), at: e.At, id: math.MaxUint64}
-			d := nodes[i]
-			nodes[i] = o.node(d.items[d.below(&it)].ref)
-		}
-		for _, d := range nodes {
-			for k := 0; k < leafItems; k += 5 { // two lines of the processors' caches
-				sum += d.items[k].ref
-			}
-		}
-	}
-	o.read += sum
-}
-
-// leastPrefetched is how many items an order must have for prefetching: fewer are in the
-// processor's caches.
-const leastPrefetched = 4096

@@ -9,7 +9,7 @@ func TestExpect(t *testing.T) {
 	r := small()
 	defer r.Close()
 	r.Expect([]Expected{{Queue: 1, Key: "nobody"}})
-	const n = 3 * leastPrefetched
+	const n = 3 * 4096
 	for id := uint64(1); id <= n; id++ {
 		if id == n/2 {
 			r.Seal()

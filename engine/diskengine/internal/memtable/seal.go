@@ -25,7 +25,7 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 }
 
 // Len is how many entries are left in the memtable.
-func (s *Sealed) Len() int { return s.w.len() }
+func (s *Sealed) Len() int { return s.w.n }
 
 // DueBefore is how many live entries of the memtable are due before a time, and how many
 // entries it has in all, without those Listed. It counts in the given number of queues, and
@@ -35,21 +35,21 @@ func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	of := int64(0)
 	from := item{hi: uint32(placeOf(0, Live)), at: math.MinInt64}
 	for ; queues > 0; queues-- {
-		c := w.order.seek(from)
+		c := w.order().seek(from)
 		if c.item() == nil || place(c.item().hi).area() != Live {
 			break
 		}
 		from.hi = c.item().hi
 		to := from
 		to.at = at
-		due += w.order.rank(&to) - w.order.rank(&from)
+		due += w.order().rank(&to) - w.order().rank(&from)
 		of += w.counts[place(from.hi)]
 		from.hi++
 	}
 	if of > 0 {
 		due = int64(float64(due) * float64(s.Count(Live)) / float64(of))
 	}
-	return due, int64(w.len()) - s.Count(Listed)
+	return due, int64(w.n) - s.Count(Listed)
 }
 
 // pass is how far an area of a sealed memtable has been written to an sstable.
@@ -75,7 +75,7 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	}
 	n := 0
 	var reads prefetcher
-	for c := w.order.seek(from); n < most && c.item() != nil && place(c.item().hi).area() == a; c.next() {
+	for c := w.order().seek(from); n < most && c.item() != nil && place(c.item().hi).area() == a; c.next() {
 		reads.next(w, &c)
 		p.last = *c.item()
 		r := ref(p.last.ref)

@@ -13,9 +13,12 @@ type table struct {
 	arena  arena
 	keys   index  // of entries with a key the last
 	ids    [2]ids // of other entries, and of those that are Listed
-	order  order
-	shared order // the others with that key, by hash and time
+	shared order  // the others with that key, by hash and time
 	counts map[place]int64
+
+	sorted   order // all entries but those in unsorted
+	unsorted unsorted
+	n        int // entries in both
 
 	// Once it is sealed:
 	passes [Areas]pass
@@ -24,7 +27,7 @@ type table struct {
 func newTable(p *pool, seed maphash.Seed) *table {
 	return &table{
 		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: [2]ids{newIDs(p), newIDs(p)},
-		order: newOrder(p), shared: newOrder(p), counts: make(map[place]int64),
+		sorted: newOrder(p), shared: newOrder(p), counts: make(map[place]int64),
 	}
 }
 
@@ -90,7 +93,7 @@ func (w *table) insert(r ref, h *header, e *Entry) {
 // index enters an entry into the order, and by its key, if any, into keys or shared.
 func (w *table) index(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
-	w.order.insert(h.item(r))
+	w.enter(r, h)
 	w.counts[p]++
 	if h.key == 0 {
 		return
@@ -138,7 +141,7 @@ func (w *table) unkey(r ref, h *header) {
 
 // unindex undoes index.
 func (w *table) unindex(r ref, h *header) {
-	w.order.remove(h.item(r))
+	w.leave(r, h)
 	if w.counts[h.place]--; w.counts[h.place] == 0 {
 		delete(w.counts, h.place)
 	}
@@ -154,9 +157,9 @@ func (w *table) move(r ref, h *header, p place, at int64) {
 		w.unindex(r, h)
 		w.index(r, h, p, at)
 	case h.at != at: // its key stays where it is
-		w.order.remove(h.item(r))
+		w.leave(r, h)
 		h.at = at
-		w.order.insert(h.item(r))
+		w.enter(r, h)
 	}
 }
 
@@ -186,13 +189,12 @@ func (w *table) put(r ref, h *header, e *Entry) {
 	copy(value[copy(value, e.Value):], e.Tail)
 }
 
-func (w *table) len() int { return w.order.n }
-
 func (w *table) close() {
 	w.keys.close()
 	w.ids[0].close()
 	w.ids[1].close()
-	w.order.close()
+	w.sorted.close()
+	w.pool.put(w.unsorted.memory...)
 	w.shared.close()
 	w.arena.close()
 }

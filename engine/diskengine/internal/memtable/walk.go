@@ -25,9 +25,9 @@ func (r *Tables) each(fn func(w *table)) {
 
 // cursors appends a cursor for each memtable, from seek.
 func (r *Tables) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
-	c = append(c, areaCursor{cursor: seek(&r.active.order), w: r.active})
+	c = append(c, areaCursor{cursor: seek(r.active.order()), w: r.active})
 	for _, s := range r.sealed {
-		c = append(c, areaCursor{cursor: seek(&s.w.order), w: s.w, sealed: s})
+		c = append(c, areaCursor{cursor: seek(s.w.order()), w: s.w, sealed: s})
 	}
 	return c
 }
@@ -93,7 +93,7 @@ func (r *Tables) CountRange(queue uint32, a Area, from, to Position) (n int64) {
 	if !first.less(&end) {
 		return 0
 	}
-	r.each(func(w *table) { n += w.order.rank(&end) - w.order.rank(&first) })
+	r.each(func(w *table) { n += w.order().rank(&end) - w.order().rank(&first) })
 	return n
 }
 

@@ -51,7 +51,6 @@ type sealedTable struct {
 	replay wal.Pos // from where the log is replayed once it is in sstables
 	told   bool    // names, leases and so on were written to the log again after the seal
 	at     time.Time
-	soon   bool // half of it or more was due within a minute then
 
 	memory      int64 // bytes that it took then
 	all, passed int   // entries that it had then, and those written since

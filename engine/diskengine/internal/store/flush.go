@@ -57,17 +57,24 @@ const mostLoose = 16
 func (k *Compactor) Next(must bool) *sealedTable {
 	st := k.st
 	st.Mu.Lock()
-	defer st.Mu.Unlock()
-	if len(k.Sealed) == 0 && !must && !k.grown() {
-		return nil
-	}
-	if len(k.Sealed) == 0 {
+	if len(k.Sealed) == 0 && (must || k.grown()) {
 		k.Seal()
 	}
-	if w := k.Sealed[0]; must || !k.rests(w) {
-		return w
+	var w *sealedTable
+	if len(k.Sealed) > 0 {
+		w = k.Sealed[0]
 	}
-	return nil
+	st.Mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	w.Sort(&st.Mu)
+	st.Mu.Lock()
+	defer st.Mu.Unlock()
+	if !must && k.rests(w) {
+		return nil
+	}
+	return w
 }
 
 // grown reports whether the memtable or the log has grown so much that it is time to seal. If
@@ -96,14 +103,17 @@ func (k *Compactor) unsealed() int64 {
 	return max(0, taken)
 }
 
-// rests reports whether a sealed memtable is not to be written yet: most of its messages will
-// be handled soon and then need not be written. It rests for a minute at most. It rests no
-// longer if there is no memory for another memtable, if space is
-// short, or if the log has outgrown span by more than about twice what the memtables take.
+// rests reports whether a sealed memtable is not to be written yet: half of its messages or more
+// are due within a minute of the seal, and need not be written once they are handled. It rests no
+// longer than that, and not if there is no memory for another memtable, if space is short, or if the log has outgrown span by more than about twice what the memtables take.
 // Store.Mu is held.
 func (k *Compactor) rests(w *sealedTable) bool {
 	st := k.st
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.ahead(0) > 1 {
+	since := time.Since(w.at)
+	if w.told || w.Len() == 0 || since >= soon || st.Tight() || k.ahead(0) > 1 {
+		return false
+	}
+	if due, all := w.DueBefore(st.cfg.Now().Add(soon-since).UnixMilli(), soonQueues); 2*due < all {
 		return false
 	}
 	taken, _ := st.Memtables.Memory()
@@ -112,7 +122,7 @@ func (k *Compactor) rests(w *sealedTable) bool {
 		int64(uint64(st.Log.End())-st.Replayed) < st.span(taken)+max(most/4, min(most, 2*taken))
 }
 
-// soon is the time within which at least half of a memtable must be due for it to rest.
+// soon is within what time messages must be due for their memtable to rest, and for how long it does.
 const soon = time.Minute
 
 // restSpans is how many spans of the log must fit on the disk for a memtable to rest.
@@ -139,8 +149,6 @@ func (k *Compactor) Seal() {
 	st.sealedAt = uint64(end)
 	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: st.Memtables.Unsealed()}
 	w.Sealed = st.Memtables.Seal()
-	due, all := w.DueBefore(st.cfg.Now().Add(soon).UnixMilli(), soonQueues)
-	w.soon = 2*due >= all
 	k.Sealed = append(k.Sealed, w)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +26,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 			} else {
 				m.vecs.calls.WithLabelValues(op, result).Inc()
 			}
-			o.took.observe(took.Seconds())
+			o.took.Observe(took.Seconds())
 		},
 		Pushed: func(queue string, outcome tarry.Outcome, err error, n int) {
 			m.all.of(queue).add(pushes, pushed(outcome, err), n)
@@ -71,33 +70,17 @@ func (m *Metrics) Meter() *tarry.Meter {
 
 // operation has the counters of calls with a name, other than failed ones.
 type operation struct {
-	name string
 	ok   prometheus.Counter
-	took *distribution
+	took prometheus.Observer
 }
 
-// op returns the operation with a name. There are few, and the frequent ones come first in the
-// list.
-func (m *Metrics) op(name string) *operation {
-	all := m.ops.Load()
-	if all != nil {
-		for _, o := range *all {
-			if o.name == name {
-				return o
-			}
-		}
+// op returns the operation with a name.
+func (m *Metrics) op(name string) operation {
+	o, ok := m.ops.Load(name)
+	if !ok {
+		o, _ = m.ops.LoadOrStore(name, operation{m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.WithLabelValues(name)})
 	}
-	m.addOp(name, all)
-	return m.op(name)
-}
-
-// addOp appends an operation, unless all has changed.
-func (m *Metrics) addOp(name string, all *[]*operation) {
-	made := []*operation{{name, m.vecs.calls.WithLabelValues(name, "ok"), m.vecs.callTime.of(name)}}
-	if all != nil {
-		made = append(slices.Clip(*all), made...)
-	}
-	m.ops.CompareAndSwap(all, &made)
+	return o.(operation)
 }
 
 // settled counts settlements outside this process's workers.

@@ -55,10 +55,10 @@ type Metrics struct {
 	cfg  Config
 	vecs vectors
 	all  queues
-	ops  atomic.Pointer[[]*operation]
 	own  map[string]bool
 
-	requests requests
+	ops      sync.Map // of operation, by name
+	requests sync.Map // of requestCounters, by requestKind
 
 	failing atomic.Bool // the last call of the engine failed
 
@@ -74,7 +74,6 @@ type Metrics struct {
 // New returns Metrics without counts.
 func New(cfg *Config) *Metrics {
 	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors(), watched: make(map[string]func(export))}
-	m.requests.vecs = &m.vecs
 	m.all = queues{vecs: &m.vecs, left: m.cfg.MaxQueues, other: &series{vecs: &m.vecs, queue: Other}}
 	m.own = m.ownNames()
 	return m

@@ -326,3 +326,28 @@ func TestMetricsOfStuckHandlers(t *testing.T) {
 		}
 	})
 }
+
+// A histogram has classic buckets, and native ones that are at most a tenth wider than the one
+// before. A negative duration counts as none.
+func TestHistograms(t *testing.T) {
+	m := New(nil)
+	started := m.Meter().Started
+	for _, late := range []time.Duration{-time.Second, 0, 2 * time.Millisecond, 2 * time.Millisecond, 3 * time.Second} {
+		started("q", late)
+	}
+	var out dto.Metric
+	if err := m.vecs.lateness.WithLabelValues("q").(prometheus.Metric).Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	h := out.GetHistogram()
+	counts := make(map[float64]uint64)
+	for _, b := range h.GetBucket() {
+		counts[b.GetUpperBound()] = b.GetCumulativeCount()
+	}
+	if counts[.0005] != 2 || counts[.001] != 2 || counts[.0025] != 4 || counts[5] != 5 || h.GetSampleCount() != 5 || h.GetSampleSum() != 3.004 {
+		t.Errorf("the classic buckets are %v, of %d with a sum of %v", counts, h.GetSampleCount(), h.GetSampleSum())
+	}
+	if deltas := h.GetPositiveDelta(); h.GetSchema() != 3 || h.GetZeroCount() != 2 || len(deltas) != 2 || deltas[0] != 2 || deltas[1] != -1 {
+		t.Errorf("the native buckets are of schema %d, %d at zero, then %v", h.GetSchema(), h.GetZeroCount(), deltas)
+	}
+}

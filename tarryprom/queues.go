@@ -1,7 +1,6 @@
 package tarryprom
 
 import (
-	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -95,7 +94,7 @@ type series struct {
 	vecs               *vectors
 	queue              string
 	counts             [kinds][results]atomic.Pointer[prometheus.Counter]
-	lateness, handling atomic.Pointer[distribution]
+	lateness, handling atomic.Pointer[prometheus.Observer]
 }
 
 func (s *series) add(k kind, r result, n int) {
@@ -123,27 +122,28 @@ func (s *series) stick(n float64) {
 	}
 }
 
-func observe(p *atomic.Pointer[distribution], all *distributions, queue string, seconds float64) {
+func observe(p *atomic.Pointer[prometheus.Observer], all *prometheus.HistogramVec, queue string, seconds float64) {
 	h := p.Load()
 	if h == nil {
-		h = all.of(queue)
+		made := all.WithLabelValues(queue)
+		h = &made
 		p.Store(h)
 	}
-	h.observe(seconds)
+	(*h).Observe(max(0, seconds))
 }
 
 // vectors are the metrics that count events.
 type vectors struct {
 	counts [kinds]*prometheus.CounterVec
 
-	lateness, handling *distributions
+	lateness, handling *prometheus.HistogramVec
 	stuckNow           *prometheus.GaugeVec
 
 	calls       *prometheus.CounterVec
-	callTime    *distributions
+	callTime    *prometheus.HistogramVec
 	idle        prometheus.Counter
 	requests    *prometheus.CounterVec
-	requestTime *distributions
+	requestTime *prometheus.HistogramVec
 	auditLost   prometheus.Counter
 }
 
@@ -170,19 +170,32 @@ var (
 	requestBuckets  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
+// The native buckets of the histograms.
+const (
+	nativeFactor     = 1.1  // at most this much wider than the one before
+	maxNativeBuckets = 100  // wider ones if there would be more
+	zeroMost         = 1e-6 // what counts as 0 seconds
+)
+
 func newVectors() vectors {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
+	histograms := func(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: buckets,
+			NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets, NativeHistogramZeroThreshold: zeroMost,
+		}, []string{label})
+	}
 	v := vectors{
-		lateness:    newDistributions("tarry_lateness_seconds", "Time from due to the start of handling, or to the lease if outside this process's workers.", latenessBuckets, "queue"),
-		handling:    newDistributions("tarry_handle_seconds", "Duration of handlers in this process.", handlingBuckets, "queue"),
+		lateness:    histograms("tarry_lateness_seconds", "Time from due to the start of handling, or to the lease if outside this process's workers.", latenessBuckets, "queue"),
+		handling:    histograms("tarry_handle_seconds", "Duration of handlers in this process.", handlingBuckets, "queue"),
 		stuckNow:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tarry_stuck_handlers", Help: "Handlers that have not returned although their context has ended."}, []string{"queue"}),
 		calls:       counter("tarry_store_calls_total", "Calls of the store by result.", "op", "result"),
-		callTime:    newDistributions("tarry_store_call_seconds", "Duration of calls of the store.", callBuckets, "op"),
+		callTime:    histograms("tarry_store_call_seconds", "Duration of calls of the store.", callBuckets, "op"),
 		idle:        prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_idle_leases_total", Help: "Lease calls of the store that returned no messages."}),
 		requests:    counter("tarry_http_requests_total", "Requests answered.", "route", "method", "status"),
-		requestTime: newDistributions("tarry_http_request_seconds", "Duration of requests, including waits for messages.", requestBuckets, "route"),
+		requestTime: histograms("tarry_http_request_seconds", "Duration of requests, including waits for messages.", requestBuckets, "route"),
 		auditLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "tarry_audit_lines_lost_total", Help: "Lines of the audit log that could not be written."}),
 	}
 	v.counts = [kinds]*prometheus.CounterVec{
@@ -206,13 +219,6 @@ func (v *vectors) collectors() []prometheus.Collector {
 	return all
 }
 
-// requests finds the counters of a request without label lookups.
-type requests struct {
-	vecs *vectors
-	mu   sync.Mutex // for new kinds, which are rare
-	all  atomic.Pointer[map[requestKind]requestCounters]
-}
-
 // requestKind is a route, method and status.
 type requestKind struct {
 	route, method string
@@ -222,32 +228,19 @@ type requestKind struct {
 // requestCounters are the counters of a kind of requests.
 type requestCounters struct {
 	count prometheus.Counter
-	took  *distribution
-}
-
-// counters returns the counters of a kind of requests.
-func (r *requests) counters(k requestKind) requestCounters {
-	if all := r.all.Load(); all != nil {
-		if a, ok := (*all)[k]; ok {
-			return a
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make(map[requestKind]requestCounters)
-	if old := r.all.Load(); old != nil {
-		maps.Copy(all, *old)
-	}
-	a := requestCounters{r.vecs.requests.WithLabelValues(k.route, k.method, strconv.Itoa(k.status)), r.vecs.requestTime.of(k.route)}
-	all[k] = a
-	r.all.Store(&all)
-	return a
+	took  prometheus.Observer
 }
 
 // Answered counts a request that a server has answered, for server.Config.Answered. There must
 // be few routes, methods and statuses, since each combination has its own series.
 func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
-	a := m.requests.counters(requestKind{route, method, status})
-	a.count.Inc()
-	a.took.observe(took.Seconds())
+	kind := requestKind{route, method, status}
+	a, ok := m.requests.Load(kind)
+	if !ok {
+		made := requestCounters{m.vecs.requests.WithLabelValues(route, method, strconv.Itoa(status)), m.vecs.requestTime.WithLabelValues(route)}
+		a, _ = m.requests.LoadOrStore(kind, made)
+	}
+	of := a.(requestCounters)
+	of.count.Inc()
+	of.took.Observe(took.Seconds())
 }

@@ -52,8 +52,7 @@ type Client struct {
 // and returns a client of it. Close of that client closes the engine too. The
 // program must import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	var opening calls.Pool // an opener may hang, as an engine may
-	defer opening.Close()
+	var opening calls.Leaver // an opener may hang, as an engine may
 	late := func(eng engine.Engine) { _ = eng.Close() }
 	eng, err := calls.Leaving(ctx, &opening, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
 	if cerr := ctx.Err(); err != nil && cerr != nil && !errors.As(err, new(*Error)) {

@@ -21,7 +21,7 @@ type Engine struct {
 	lock  io.Closer
 
 	calls    calls.Gate
-	made     calls.Pool
+	made     calls.Leaver
 	watchers calls.Watchers
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
@@ -97,7 +97,6 @@ func (e *Engine) Close() error {
 		e.store.End()
 		go func() {
 			<-idle
-			e.made.Close()
 			e.closeErr = e.shut(stopped)
 			close(e.closed)
 		}()

@@ -17,7 +17,7 @@ type Engine struct {
 	eng    engine.Engine
 	prompt bool // its calls are not abandoned
 	meter  *Meter
-	calls  Pool
+	calls  Leaver
 }
 
 // Wrap wraps an engine. A prompt engine is only metered.
@@ -31,7 +31,6 @@ func (s *Engine) Inner() engine.Engine { return s.eng }
 // Wait waits up to patience for abandoned calls, and for the release of what they leased.
 func (s *Engine) Wait(patience time.Duration) {
 	s.calls.Wait(patience)
-	s.calls.Close()
 }
 
 // Ready asks the engine whether it is ready.
@@ -56,7 +55,7 @@ const (
 // Leaving makes a call, and abandons it once ctx has been over for patience. late, if not
 // nil, gets the result of an abandoned call that succeeds. While too many abandoned calls
 // are under way, Leaving fails at once.
-func Leaving[T any](ctx context.Context, calls *Pool, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+func Leaving[T any](ctx context.Context, calls *Leaver, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
 	if n := calls.Left(); n >= MaxLeft && ctx.Done() != nil {
 		var none T
 		return none, &engine.Error{Err: engine.ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls, whose callers have given up", n)}

@@ -1,7 +1,7 @@
 // Package calls is about the calls of an engine, on both sides of it.
 //
 // On the way to an engine, calls are metered (Engine). A caller can leave a call while the
-// engine hangs (Pool). Concurrent calls become one (Coalescer). The valid items of a call are
+// engine hangs (Leaver). Concurrent calls become one (Coalescer). The valid items of a call are
 // sifted from the invalid ones (Sift). Errors name the operation and the message (Fail).
 //
 // Inside an engine, calls are admitted while it is open (Gate), and their items are grouped

@@ -18,8 +18,7 @@ func unexpected(t *testing.T) func(int, error) {
 
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c Pool
-		defer c.Close()
+		var c Leaver
 		for _, ctx := range []context.Context{context.Background(), t.Context()} {
 			for range 3 {
 				out, left, err := Make(ctx, &c, 0, unexpected(t), func() (int, error) { return 7, errCall })
@@ -36,8 +35,7 @@ func TestAnswers(t *testing.T) {
 func TestLeft(t *testing.T) {
 	for _, patience := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			var c Pool
-			defer c.Close()
+			var c Leaver
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			answer, late := make(chan struct{}), 0
@@ -68,8 +66,7 @@ func TestLeft(t *testing.T) {
 // What comes within the patience is the answer.
 func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c Pool
-		defer c.Close()
+		var c Leaver
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		out, left, err := Make(ctx, &c, time.Minute, unexpected(t), func() (int, error) {
@@ -85,8 +82,7 @@ func TestLastWord(t *testing.T) {
 // Whether the answer or the end of the context comes first: either the caller has
 // the answer or late does.
 func TestOneOfBothHasTheAnswer(t *testing.T) {
-	var c Pool
-	defer c.Close()
+	var c Leaver
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
 	had, told := 0, 0
@@ -124,8 +120,7 @@ func TestOneOfBothHasTheAnswer(t *testing.T) {
 }
 
 func BenchmarkMake(b *testing.B) {
-	var c Pool
-	defer c.Close()
+	var c Leaver
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	late := func(int, error) {}

@@ -2,6 +2,7 @@ package mysqlengine
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -32,13 +33,17 @@ func TestQueuesInFewStatements(t *testing.T) {
 		}
 		_, err := e.Push(t.Context(), msgs)
 		ok(t, err)
-		before := said()
-		got, _, err := e.Queues(t.Context(), "", engine.MaxPage)
-		ok(t, err)
-		if len(got) != queues || got[queues-1].Scheduled == 0 || got[queues-1].NextDue.IsZero() {
-			t.Fatalf("%d queues of %d, the last %+v", len(got), queues, got[len(got)-1])
+		least := math.MaxInt
+		for range 5 { // the engine's tasks may read meanwhile
+			before := said()
+			got, _, err := e.Queues(t.Context(), "", engine.MaxPage)
+			ok(t, err)
+			if len(got) != queues || got[queues-1].Scheduled == 0 || got[queues-1].NextDue.IsZero() {
+				t.Fatalf("%d queues of %d, the last %+v", len(got), queues, got[len(got)-1])
+			}
+			least = min(least, said()-before)
 		}
-		return said() - before
+		return least
 	}
 	few, many := page(4), page(400)
 	t.Logf("%d statements that read", many)

@@ -137,7 +137,7 @@ func TestABrokerThatIsDownAtFirstAndLater(t *testing.T) {
 	all.Wait()
 	c = run()
 	targettest.Recovers(t, target, message(9, "two"))
-	if got := values(records(t, c, "orders", 2)); !slices.Equal(got, []string{"one", "two"}) {
+	if got := slices.Compact(values(records(t, c, "orders", 2))); !slices.Equal(got, []string{"one", "two"}) { // one whose answer is late is sent again
 		t.Errorf("there are %q", got)
 	}
 }

@@ -226,6 +226,20 @@ func (p *plant) says(state State, code string) Status {
 	}
 }
 
+// acked waits until all that the first intake has taken counts as acked, and it runs. It is
+// counted after the source has acked it.
+func (p *plant) acked() (st Status) {
+	p.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if st = p.says(Running, ""); st.Unacked == 0 {
+			return st
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("%d are unacked", st.Unacked)
+		}
+	}
+}
+
 // later is a message that is due in an hour.
 func later(body string, opts ...tarry.PushOption) *Message {
 	return &Message{Draft: tarry.NewDraft("", []byte(body), append(opts, tarry.In(time.Hour))...)}

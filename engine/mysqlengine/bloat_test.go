@@ -154,12 +154,9 @@ func TestLooksAreRanges(t *testing.T) {
 		span, places := within(&sqlengine.Range{Span: codec.Span{Low: low, High: high}})
 		values := append([]any{1, 1, 0, 0}, places...)
 		due, lows := within(&sqlengine.Range{Span: codec.Span{Low: low}, Due: true})
-		var look []any
-		for range len(sqlengine.Places{}) {
-			look = append(look, 1, 1, from, from, 1)
-		}
+		look := codec.Place{At: from, ID: 1}
 		for name, s := range map[string]*statement{
-			"heads":   newStatement(texts.headsFrom, append(look, 1, 1, from, 1)...),
+			"heads":   texts.headsFrom(&sqlengine.LowBound{Queue: 1, From: sqlengine.Places{look, look, look, look}, Forgotten: from}),
 			"span":    locking(sqlengine.Skip, columns+"NULL "+texts.span+span+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(values, 200)...),
 			"due":     locking(sqlengine.Skip, columns+"NULL "+texts.span+due+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(append([]any{1, 1, 0, 0}, lows...), 200)...),
 			"holding": newStatement(texts.holding, 1, 1, from),

@@ -44,11 +44,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 			whole = append(whole, f.Queue)
 			continue
 		}
-		var values []any
-		for _, p := range f.From {
-			values = append(values, f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
-		}
-		t.read(ctx, newStatement(t.sql.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan)
+		t.read(ctx, t.sql.headsFrom(f), scan)
 	}
 	if len(whole) > 0 {
 		t.read(ctx, newStatement(t.sql.heads, whole), scan)

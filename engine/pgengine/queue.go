@@ -22,8 +22,12 @@ func (t *tx) heads(from []sqlengine.LowBound, heads *[]sqlengine.Heads) {
 	}
 	var queues, forgotten []int64
 	var at, ids [len(sqlengine.Places{})][]int64
+	text := t.sql.live
 	for i := range from {
 		f := &from[i]
+		if !f.Live() {
+			text = t.sql.heads
+		}
 		queues, forgotten = append(queues, f.Queue), append(forgotten, f.Forgotten)
 		for k, p := range f.From {
 			at[k], ids[k] = append(at[k], p.At), append(ids[k], idBound(p.ID))
@@ -33,7 +37,7 @@ func (t *tx) heads(from []sqlengine.LowBound, heads *[]sqlengine.Heads) {
 	for k := range at {
 		args = append(args, at[k], ids[k])
 	}
-	t.read(t.sql.heads, func(r sqlengine.Scanner) error { return scanHeads(r, heads) }, args...)
+	t.read(text, func(r sqlengine.Scanner) error { return scanHeads(r, heads) }, args...)
 }
 
 func scanHeads(r sqlengine.Scanner, heads *[]sqlengine.Heads) error {

@@ -10,7 +10,7 @@ import (
 
 // statements are the SQL statements for the tables of one schema.
 type statements struct {
-	lockQueues, rows, heads, saveQueue string
+	lockQueues, rows, heads, live, saveQueue string
 
 	names, makeNames, queues, block string
 
@@ -42,6 +42,11 @@ func first(kind string) string {
 		` AND (ends, id + 0) >= (u.at` + kind + `, u.id` + kind + `) ORDER BY ends, id + 0 LIMIT 1)`
 }
 
+// bounds follows the columns of heads.
+const bounds = `
+	FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+	WITH ORDINALITY u(num, forgotten, at0, id0, at1, id1, at2, id2, at3, id3, n) JOIN {queue} q USING (num) ORDER BY u.n`
+
 // At times the statistics say that a table is empty, however many dead rows vacuum had to
 // leave in it. All plans then seem to cost the same, and PostgreSQL may choose one that walks
 // over a whole index. So unnested rows are joined in two ways only. One is by conditions that
@@ -65,9 +70,8 @@ func statementsOf(schema string) *statements {
 		lockQueues: `SELECT num FROM {queue} WHERE num = ANY($1) ORDER BY num FOR UPDATE`,
 		rows:       row + `NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::bigint FROM {queue} q WHERE q.num = ANY($1)`,
 		heads: row + first("0") + `, ` + first("1") + `, ` + first("2") + `, CASE WHEN NOT q.keeps THEN ` + first("3") + ` END,
-			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num AND forgotten >= u.forgotten ORDER BY forgotten LIMIT 1) END
-			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
-			WITH ORDINALITY u(num, forgotten, at0, id0, at1, id1, at2, id2, at3, id3, n) JOIN {queue} q USING (num) ORDER BY u.n`,
+			CASE WHEN q.remembers THEN (SELECT forgotten FROM {memory} WHERE queue = q.num AND forgotten >= u.forgotten ORDER BY forgotten LIMIT 1) END` + bounds,
+		live:      row + first("0") + `, ` + first("1") + `, ` + first("2") + `, NULL::bigint[], NULL::bigint` + bounds,
 		saveQueue: `UPDATE {queue} SET paused = $2, settings = $3, revision = $4, base = $5, remembers = $6, keeps = $7 WHERE num = $1`,
 
 		names:     `SELECT name, num FROM {queue} WHERE name = ANY($1)`,
@@ -157,7 +161,7 @@ func statementsOf(schema string) *statements {
 	}
 	s.moveAlike, s.failAlike = alike.Replace(s.move), alike.Replace(s.fail)
 	for _, text := range []*string{
-		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
+		&s.lockQueues, &s.rows, &s.heads, &s.live, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.ended, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
 		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {

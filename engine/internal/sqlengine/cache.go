@@ -20,6 +20,7 @@ type cached struct {
 	// transaction checks the guess.
 	settings *engine.Settings // nil: none is set
 	revision uint64
+	keeps    bool // it drops neither dead messages nor memories
 
 	// What leases were told.
 	told   bool      // that nothing is due
@@ -81,6 +82,11 @@ func (c *cache) saw(heads []Heads) {
 	for i := range heads {
 		h := &heads[i]
 		k := c.of(h.Num)
+		keeps := h.Settings.DeadKeep == 0 && !h.Remembers
+		if k.keeps && !keeps {
+			k.raiser = nil // a look under way may have left out the old
+		}
+		k.keeps = keeps
 		if k.revision == h.Revision {
 			continue
 		}

@@ -448,6 +448,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		q := w.queues[num]
 		from[i] = LowBound{num, q.First, q.Forgotten}
 		from[i].lower(&q.low)
+		from[i].leaveOld()
 	}
 	var heads func() []Heads
 	spent := make(map[int64]int64)

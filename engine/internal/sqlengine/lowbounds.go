@@ -33,6 +33,12 @@ func highest(queue int64) LowBound { return boundAt(queue, codec.Place{At: never
 // Lowest reports whether f is the lowest bound.
 func (f *LowBound) Lowest() bool { return *f == lowest(f.Queue) }
 
+// leaveOld makes a look from f leave out the dead and the memories.
+func (f *LowBound) leaveOld() { f.From[Dead].At, f.Forgotten = never, never }
+
+// Live reports whether a look from f leaves out the dead and the memories.
+func (f *LowBound) Live() bool { return f.From[Dead].At == never && f.Forgotten == never }
+
 func lowestOf(queues []int64) []LowBound {
 	all := make([]LowBound, len(queues))
 	for i, q := range queues {
@@ -74,13 +80,17 @@ const (
 type look struct{ from []LowBound }
 
 // beginLook begins a look at queues: a whole one where a whole look took less than quick, and
-// one from the bound at the others.
+// one from the bound at the others. With a quick of 0 it leaves out the dead and the memories of
+// queues that drop none.
 func (c *cache) beginLook(queues []int64, quick time.Duration) *look {
 	l := &look{from: make([]LowBound, 0, len(queues))}
 	c.each(queues, func(q int64, k *cached) {
 		from := k.bound
 		if k.took < quick {
 			from = lowest(q)
+		}
+		if quick == 0 && k.keeps {
+			from.leaveOld()
 		}
 		l.from = append(l.from, from)
 		if k.raiser == nil {
@@ -131,9 +141,13 @@ func (k *cached) lower(low *LowBound) {
 	k.came.lower(low)
 }
 
-// lowBounds returns the bounds of queues.
+// lowBounds returns the bounds of queues for looks that leave out the dead and the memories.
 func (c *cache) lowBounds(queues []int64) (from []LowBound) {
-	c.each(queues, func(_ int64, k *cached) { from = append(from, k.bound) })
+	c.each(queues, func(_ int64, k *cached) {
+		low := k.bound
+		low.leaveOld()
+		from = append(from, low)
+	})
 	return from
 }
 

@@ -48,3 +48,36 @@ func TestOneSlowLook(t *testing.T) {
 		}
 	}
 }
+
+// A lease looks for the dead and the memories of a queue once it has seen that the queue drops
+// some. What a look left out raises no bound.
+func TestLooksLeaveOutWhatIsKept(t *testing.T) {
+	t.Parallel()
+	heads := func(keep time.Duration, remembers bool) []Heads {
+		h := Heads{Queue: Queue{Num: 1, Remembers: remembers}}
+		h.Settings.DeadKeep = keep
+		h.Has(highest(1).From, never)
+		return []Heads{h}
+	}
+	for _, drops := range [][]Heads{heads(time.Hour, false), heads(0, true)} {
+		known := cache{queues: make(map[int64]*cached)}
+		queues := []int64{1}
+		if known.beginLook(queues, 0).from[0].Live() {
+			t.Error("a look at an unknown queue leaves out the dead")
+		}
+		known = cache{queues: make(map[int64]*cached)}
+		known.saw(heads(0, false))
+		l := known.beginLook(queues, 0)
+		if !l.from[0].Live() {
+			t.Error("a look at a queue that keeps its dead does not leave them out")
+		}
+		known.saw(drops)
+		known.endLook(l, drops, 0, 0)
+		if low := lowest(1); known.of(1).bound != low {
+			t.Errorf("the look raised the bound to %+v", known.of(1).bound)
+		}
+		if known.beginLook(queues, 0).from[0].Live() {
+			t.Error("a look at a queue that drops messages leaves out the dead")
+		}
+	}
+}

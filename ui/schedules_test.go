@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry"
 )
@@ -115,10 +116,11 @@ func TestSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kind{})
 	w.fires()
+	hourly := fmt.Sprintf("%d * * * *", time.Now().Add(30*time.Minute).Minute()) // none fires meanwhile
 	for i := range 5 {
-		w.schedule(fmt.Sprint("hourly-", i), "@hourly")
+		w.schedule(fmt.Sprint("hourly-", i), hourly)
 	}
-	w.schedule("stopped", "@hourly")
+	w.schedule("stopped", hourly)
 	if _, err := w.c.PauseSchedule(t.Context(), "stopped"); err != nil {
 		t.Fatal(err)
 	}

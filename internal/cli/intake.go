@@ -82,15 +82,7 @@ source_file and a target_file, are not shown.`,
 // onIntake makes cmd a command on the intake that its argument names.
 func (p *Program) onIntake(cmd *cobra.Command, do func(ctx context.Context, i *intake.Intake, s *intakeSettings) error) *cobra.Command {
 	cmd.Args = exactly("NAME")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		if file, err := readConfig(configPath(p, cmd)); err == nil && len(args) == 0 {
-			intakes, _, _ := file.readIntakes()
-			for _, i := range intakes {
-				names = append(names, i.Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	cmd.ValidArgsFunction = p.titles(&intakesSection)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		intakes, settings, err := p.intakes()
 		if err != nil {

@@ -102,16 +102,8 @@ The message is sent once, from this machine, as in a first attempt. It is in no 
 no store or server is used; its id is made from the time.`,
 		Example: `  tarry route test order.paid --config tarry.json
   tarry route test shop '{"order":"42"}' --config tarry.json`,
-		Args: atMost(2, "NAME|QUEUE"),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			file, err := readConfig(configPath(p, cmd))
-			if routes, _, _ := file.readRoutes(); err == nil && len(args) == 0 {
-				for _, r := range routes {
-					names = append(names, r.Name)
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              atMost(2, "NAME|QUEUE"),
+		ValidArgsFunction: p.titles(&routesSection),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			routes, settings, err := p.routes()
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/work"
 )
 
 // lane is a running route: one target, and a worker for the route's queues. A worker's
@@ -35,8 +36,8 @@ type lane struct {
 	trouble *notify.TroubleLog
 
 	end   chan struct{}   // closed when the final drain begins
-	life  context.Context // cancelled when the drain takes too long
-	cut   context.CancelFunc
+	life  context.Context // cancelled when the drain takes too long; parent of the handlers' contexts
+	cut   context.CancelCauseFunc
 	cuts  atomic.Int64   // messages released at the end of the drain
 	crews sync.WaitGroup // the workers
 
@@ -71,7 +72,7 @@ func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
 	for _, m := range slices.Backward(cfg.Middleware) {
 		l.send = m(l.send)
 	}
-	l.life, l.cut = context.WithCancel(context.Background())
+	l.life, l.cut = context.WithCancelCause(context.Background())
 	if r.Rate > 0 {
 		l.limit = rate.NewLimiter(rate.Limit(r.Rate), r.Burst)
 	}
@@ -96,7 +97,7 @@ func (l *lane) work(queues map[string]struct{}, broken func(error)) {
 		for q := range queues {
 			tarry.Handle(w, tarry.NewTopic[[]byte](q), l.hand)
 		}
-		ctx, leave := context.WithCancel(context.Background())
+		ctx, leave := context.WithCancel(work.WithLife(context.Background(), l.life))
 		l.leave = leave
 		l.crews.Go(func() {
 			defer leave()
@@ -148,9 +149,9 @@ func (l *lane) close() error {
 		l.leave()
 	}
 	l.mu.Unlock()
-	defer l.cut()
+	defer l.cut(errDrained)
 	if !duration.Returns(l.crews.Wait, l.drain) {
-		l.cut()
+		l.cut(errDrained)
 		if !duration.Returns(l.crews.Wait, late) {
 			l.fail(fmt.Errorf("its Send has not returned %s after the end of its context", late))
 		}
@@ -184,9 +185,6 @@ const late = 5 * time.Second
 
 // hand forwards a message. If the end of the drain interrupts it, it is released.
 func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.life, func() { cancel(errDrained) })()
 	defer func() {
 		if context.Cause(ctx) == errDrained && (errors.Is(err, context.Canceled) || errors.Is(err, errDrained)) {
 			l.cuts.Add(1)

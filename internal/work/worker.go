@@ -199,8 +199,19 @@ func (w *Worker) Start(ctx context.Context, op string) error {
 	}
 	w.ran = true
 	w.base = context.WithoutCancel(ctx)
+	if life, has := ctx.Value(lifeKey{}).(context.Context); has {
+		w.base = life
+	}
 	w.updateRoom()
 	return nil
+}
+
+type lifeKey struct{}
+
+// WithLife returns a context for Run. The contexts of handlers then end with life at the latest,
+// for the same cause.
+func WithLife(ctx, life context.Context) context.Context {
+	return context.WithValue(ctx, lifeKey{}, life)
 }
 
 // fail is called by the dispatcher when the engine could not be asked. The dispatcher tries

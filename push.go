@@ -89,8 +89,9 @@ func (c *Client) pushAlone(ctx context.Context, m *Draft) (engine.PushResult, er
 // pushShared pushes one message in a call shared with others.
 func (c *Client) pushShared(ctx context.Context, draft *Draft) (engine.PushResult, error) {
 	m := *draft
-	// The caller may reuse its slices if ctx ends early.
-	m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
+	if ctx.Done() != nil || !c.caps.Prompt { // else the call ends before the caller may reuse its slices
+		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
+	}
 	r, err := c.pushes.Do(ctx, m)
 	for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, r.Err); {
 		r, err = c.pushes.Do(ctx, m)

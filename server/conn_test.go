@@ -35,10 +35,11 @@ func (e *stalling) Push(ctx context.Context, msgs []engine.Message) ([]engine.Pu
 	return e.Engine.Push(ctx, msgs)
 }
 
-// counted is a listener that counts the reads of its connections.
+// counted is a listener that counts what is done to its connections.
 type counted struct {
 	net.Listener
-	reads atomic.Int32
+	reads     atomic.Int32
+	deadlines atomic.Int32
 }
 
 type countedConn struct {
@@ -56,6 +57,16 @@ func (c *countedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+func (c *countedConn) SetReadDeadline(t time.Time) error {
+	c.of.deadlines.Add(1)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *countedConn) SetWriteDeadline(t time.Time) error {
+	c.of.deadlines.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
 // serveStalling serves an engine whose pushes take a while, on connections that are counted.
 func serveStalling(t *testing.T, stall time.Duration, coalesce int, cfg *server.Config) (*served, *counted) {
 	p := newPipes()
@@ -67,7 +78,8 @@ func serveStalling(t *testing.T, stall time.Duration, coalesce int, cfg *server.
 
 var pushed = request("POST", "/v1/queues/q/messages", `{}`)
 
-// A push costs one read of its connection, unless net/http is quick to watch the connection.
+// A push costs one read of its connection, unless net/http is quick to watch the connection. Its
+// deadlines do not move those of the connection.
 func TestWhatAPushDoesToItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := serveStalling(t, time.Millisecond, 100, nil)
@@ -82,6 +94,9 @@ func TestWhatAPushDoesToItsConnection(t *testing.T) {
 		}
 		if n, took := l.reads.Load(), time.Since(began); n > 150 || took > 200*time.Millisecond {
 			t.Errorf("100 pushes of a millisecond cost %d reads and took %v", n, took)
+		}
+		if n := l.deadlines.Load(); n > 50 {
+			t.Errorf("they moved deadlines %d times", n)
 		}
 	})
 }

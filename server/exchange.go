@@ -38,8 +38,8 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
 	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), request: r, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
-	if r.Body != nil && r.Body != http.NoBody && (x.get || r.Method == http.MethodDelete) {
-		x.readFrom(x.began) // only net/http reads it, before it sends the answer
+	if x.conn == nil && r.Body != nil && r.Body != http.NoBody { // else bounded has set the deadline
+		x.readFrom(x.began)
 	}
 	return x
 }

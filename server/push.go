@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -74,9 +75,13 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 		return err
 	}
 	traceOf(r).into(m)
-	x.conn.setBrief(s.c.Capabilities().Coalesce > 1) // then a push has a time limit
-	defer x.conn.setBrief(false)
-	p, err := s.c.PushDraft(r.Context(), *m)
+	ctx := r.Context()
+	if x.conn != nil && s.c.Capabilities().Coalesce > 1 { // then a push has a time limit
+		x.conn.brief.Store(true)
+		defer x.conn.brief.Store(false)
+		ctx = context.WithoutCancel(ctx)
+	}
+	p, err := s.c.PushDraft(ctx, *m)
 	s.workers.replaced(m, err, x.began)
 	if err != nil {
 		// The engine may still use the body in the input's buffer, so it is not freed.

@@ -54,9 +54,6 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		buf = nil
 	}
 	x.reading = true
-	if x.conn == nil { // else bounded has set the deadline
-		x.readFrom(x.began)
-	}
 	x.conn.setWaiting(x.began.Add(bodyGrace), false)
 	defer x.conn.setBusy()
 	for strides := 1; ; {
@@ -73,7 +70,6 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		case len(buf) > s.cfg.MaxRequest:
 			return nil, s.tooLarge()
 		case err == io.EOF:
-			x.readBy(time.Time{})
 			return buf, nil
 		case err != nil:
 			return nil, brokenOff(err)

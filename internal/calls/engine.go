@@ -95,10 +95,7 @@ func optional[I, T any](ctx context.Context, s *Engine, op string, patience time
 
 // Push pushes copies, since the caller of an abandoned call may reuse its slices.
 func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if s.prompt {
-		return s.push(ctx, msgs)
-	}
-	if ctx.Done() != nil {
+	if ctx.Done() != nil && !s.prompt {
 		msgs = copied(msgs)
 	}
 	return s.PushOwn(ctx, msgs)

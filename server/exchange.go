@@ -39,7 +39,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
 	*x = exchange{ResponseWriter: w, s: s, conn: connOf(r.Context()), request: r, began: time.Now(), get: r.Method == http.MethodGet || r.Method == http.MethodHead}
 	if x.conn == nil && r.Body != nil && r.Body != http.NoBody { // else bounded has set the deadline
-		x.readFrom(x.began)
+		x.readBy(x.began.Add(s.cfg.ReadTimeout))
 	}
 	return x
 }
@@ -119,9 +119,6 @@ func (x *exchange) give(n int64) {
 
 // stride is how much a client must send or read within each timeout.
 const stride = 64 << 10
-
-// readFrom gives the client ReadTimeout, from now on, for the next stride of the request body.
-func (x *exchange) readFrom(now time.Time) { x.readBy(now.Add(x.s.cfg.ReadTimeout)) }
 
 // readBy sets the deadline for reading the request body; zero: none.
 func (x *exchange) readBy(t time.Time) {

@@ -68,33 +68,19 @@ func CheckHost(host string) error {
 // splitHost splits the value of a Host header. name is in the form for comparison; port is ""
 // if there is none.
 func splitHost(s string) (name, port string, ok bool) {
-	end := strings.LastIndexByte(s, ':')
-	if strings.HasPrefix(s, "[") {
-		closing := strings.IndexByte(s, ']')
-		if closing < 0 || (closing+1 < len(s) && closing+1 != end) {
-			return "", "", false
-		}
-		name = s[1:closing]
-		if !strings.Contains(name, ":") {
-			return "", "", false
-		}
-		if closing+1 == len(s) {
-			end = -1
-		}
-	} else {
-		name = s
-		if end >= 0 {
-			name = s[:end]
-		}
-		if strings.Contains(name, ":") {
+	name = s
+	bracketed := strings.HasPrefix(s, "[")
+	if bracketed && strings.HasSuffix(s, "]") {
+		name = s[1 : len(s)-1]
+	} else if strings.Contains(s, ":") {
+		var err error
+		name, port, err = net.SplitHostPort(s)
+		if err != nil || port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
 			return "", "", false
 		}
 	}
-	if end >= 0 {
-		port = s[end+1:]
-		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
-			return "", "", false
-		}
+	if bracketed != strings.Contains(name, ":") {
+		return "", "", false
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	return name, port, name != ""

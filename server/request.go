@@ -48,7 +48,8 @@ func decode[T any](x *exchange, r *http.Request, o *wire.Object[T]) (v T, err er
 }
 
 // body reads the body of a request into buf, which grows as bytes arrive. A large
-// Content-Length alone takes no memory.
+// Content-Length alone takes no memory. If nothing comes for bodyGrace, the connection may be
+// closed to make room for others.
 func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) {
 	if x.hold(cap(buf)) != nil {
 		buf = nil
@@ -75,16 +76,11 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 			return nil, brokenOff(err)
 		case len(buf) >= strides*stride:
 			strides = len(buf)/stride + 1
-			x.await(time.Now())
+			now := time.Now()
+			x.readBy(now.Add(s.cfg.ReadTimeout))
+			x.conn.setWaiting(now.Add(bodyGrace), false)
 		}
 	}
-}
-
-// await bounds how long the client may take for the next stride of a body. If nothing comes
-// for bodyGrace, the connection may be closed to make room for others.
-func (x *exchange) await(now time.Time) {
-	x.readFrom(now)
-	x.conn.setWaiting(now.Add(bodyGrace), false)
 }
 
 // nextSize returns the new size of a full buffer of n bytes. It is twice as large, but no

@@ -82,26 +82,24 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 // answer. A handler that reads a body moves that bound.
 func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, patience, refused := connOf(r.Context()), cfg.ReadTimeout, (*wire.Error)(nil)
+		c, refused := connOf(r.Context()), (*wire.Error)(nil)
 		switch {
 		case c.surplus:
 			refused = errCrowded
 		case fields(r.Header) > maxFields:
 			refused = errManyFields
 		}
-		if refused != nil {
-			patience = min(patience, refuseTimeout)
-			r.Header = nil // frees what may be much memory
-		}
 		if r.Body != http.NoBody {
-			_ = c.SetReadDeadline(time.Now().Add(patience))
+			_ = c.SetReadDeadline(time.Now().Add(cfg.ReadTimeout))
 		}
-		if refused != nil {
-			w.Header().Set("Connection", "close")
-			failAlone(w, refused)
+		if refused == nil {
+			handler.ServeHTTP(w, r)
 			return
 		}
-		handler.ServeHTTP(w, r)
+		_ = c.SetReadDeadline(time.Now().Add(min(cfg.ReadTimeout, refuseTimeout)))
+		r.Header = nil // frees what may be much memory
+		w.Header().Set("Connection", "close")
+		failAlone(w, refused)
 	})
 }
 

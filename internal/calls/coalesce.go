@@ -85,6 +85,8 @@ const MostShared = bytesMost / 4
 // returns the bytes of an item; nil: items are small.
 func NewCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
 	c := &Coalescer[In, Out]{call: call, most: most, size: size}
+	c.items.New = func() any { return &coalesced[In, Out]{done: make(chan struct{}, 1)} }
+	c.rooms.New = func() any { return new([]In) }
 	c.lanes = Lanes{
 		Mu: &c.mu, Most: max(1, lanes), Worth: min(most, laneWorth/max(1, lanes-1)), Slow: slowLane,
 		Waiting: func() int { return len(c.waiting) },
@@ -97,10 +99,7 @@ func NewCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(co
 // when no call had taken the item; otherwise the item is still on its way and its outcome
 // unknown.
 func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
-	it, _ := c.items.Get().(*coalesced[In, Out])
-	if it == nil {
-		it = &coalesced[In, Out]{done: make(chan struct{}, 1)}
-	}
+	it := c.items.Get().(*coalesced[In, Out])
 	it.in = in
 	c.mu.Lock()
 	if c.closed {
@@ -199,10 +198,7 @@ func (c *Coalescer[In, Out]) fill() int {
 // serve makes one call. It reuses the slice of inputs, unless an abandoned engine call may
 // still read it.
 func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
-	room, _ := c.rooms.Get().(*[]In)
-	if room == nil {
-		room = new([]In)
-	}
+	room := c.rooms.Get().(*[]In)
 	ins := (*room)[:0]
 	for _, it := range items {
 		ins = append(ins, it.in)
@@ -219,9 +215,7 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	}
 	cancel()
 	for i, it := range items {
-		if err != nil {
-			it.err = err
-		} else {
+		if it.err = err; err == nil {
 			it.out = outs[i]
 		}
 		it.done <- struct{}{}

@@ -11,40 +11,23 @@ import (
 
 // polls are the waiting lease requests that have a name. By that name a client ends one
 // without hanging up, so that it knows for certain what was leased.
-type polls struct {
-	mu    sync.Mutex
-	named map[string]context.CancelFunc
-}
+type polls struct{ named sync.Map } // of context.CancelFunc
 
 // add notes a poll that begins; false: one with that name is waiting already.
 func (p *polls) add(name string, end context.CancelFunc) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.named[name] != nil {
-		return false
-	}
-	if p.named == nil {
-		p.named = make(map[string]context.CancelFunc)
-	}
-	p.named[name] = end
-	return true
+	_, waits := p.named.LoadOrStore(name, end)
+	return !waits
 }
 
-func (p *polls) remove(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.named, name)
-}
+func (p *polls) remove(name string) { p.named.Delete(name) }
 
 // end ends the poll with this name, and reports whether there was one.
 func (p *polls) end(name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := p.named[name]
-	if end != nil {
-		end()
+	end, ok := p.named.Load(name)
+	if ok {
+		end.(context.CancelFunc)()
 	}
-	return end != nil
+	return ok
 }
 
 // own returns a client's name for a poll, made distinct from those of other tokens.

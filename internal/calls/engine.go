@@ -103,20 +103,11 @@ func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // PushOwn is Push without copies, for messages that nobody changes.
 func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if s.prompt {
-		return s.push(ctx, msgs)
-	}
-	return Leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.push(ctx, msgs) })
-}
-
-// push is apart from Push, as lease and settle are, so that a prompt engine needs no
-// closure: a closure costs more than the metering.
-func (s *Engine) push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	start := s.meter.begin()
-	out, err := s.eng.Push(ctx, msgs)
-	s.meter.pushed(msgs, out, err)
-	s.meter.called("push", start, err)
-	return out, err
+	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
+		out, err := s.eng.Push(ctx, msgs)
+		s.meter.pushed(msgs, out, err)
+		return out, err
+	})
 }
 
 // PushAtomic calls the engine's.
@@ -142,12 +133,11 @@ func copied(msgs []engine.Message) []engine.Message {
 
 // Lease calls the engine's.
 func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	if s.prompt {
-		return s.lease(ctx, wants)
-	}
-	wants = slices.Clone(wants)
-	for i := range wants {
-		wants[i].Takers = slices.Clone(wants[i].Takers)
+	if !s.prompt {
+		wants = slices.Clone(wants)
+		for i := range wants {
+			wants[i].Takers = slices.Clone(wants[i].Takers)
+		}
 	}
 	late := func(g engine.Grant) {
 		var all []engine.Lease
@@ -156,15 +146,11 @@ func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 		s.giveBack(all)
 	}
-	return Leaving(ctx, &s.calls, 0, late, func() (engine.Grant, error) { return s.lease(ctx, wants) })
-}
-
-func (s *Engine) lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	start := s.meter.begin()
-	g, err := s.eng.Lease(ctx, wants)
-	s.meter.granted(wants, &g, err)
-	s.meter.called("lease", start, err)
-	return g, err
+	return through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
+		g, err := s.eng.Lease(ctx, wants)
+		s.meter.granted(wants, &g, err)
+		return g, err
+	})
 }
 
 // LeaseWait calls the engine's.
@@ -209,17 +195,7 @@ func (s *Engine) giveBack(ls []engine.Lease) {
 
 // Settle calls the engine's.
 func (s *Engine) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	if s.prompt {
-		return s.settle(ctx, in)
-	}
-	return Leaving(ctx, &s.calls, 0, nil, func() ([]engine.Settled, error) { return s.settle(ctx, in) })
-}
-
-func (s *Engine) settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	start := s.meter.begin()
-	out, err := s.eng.Settle(ctx, in)
-	s.meter.called("settle", start, err)
-	return out, err
+	return through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
 }
 
 // Cancel calls the engine's.

@@ -72,7 +72,7 @@ func scanHeads(r sqlengine.Scanner, us *int64, found map[int64]sqlengine.Heads) 
 	var places [len(sqlengine.Places{})]sql.RawBytes
 	var forgotten *int64
 	var now int64
-	err := r.Scan(&now, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers, &places[0], &places[1], &places[2], &places[3], &forgotten)
+	err := r.Scan(&places[0], &places[1], &places[2], &places[3], &forgotten, &now, &h.Num, &name, &h.Paused, &settings, &h.Revision, &h.Base, &h.Remembers)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -128,7 +129,7 @@ func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args)
 
 // statements are the SQL texts for the tables of one store.
 type statements struct {
-	lockQueues, rows, heads, ofQueue, saveQueue string
+	lockQueues, row, rows, heads, saveQueue string
 
 	firstFrom [5]string
 
@@ -170,38 +171,33 @@ func asRange(column, value string) string {
 	return column + " >= " + value + " AND " + column + " <= " + value
 }
 
-// row begins a query for queues.
-const row = "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, "
+// row ends a query for queues.
+const row = now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers FROM {queue} q WHERE q.num "
 
 // heads returns the columns of the first rows of queues by kind, and of their first memories.
 // Its bounds are numbers in the text: from columns or expressions the database makes no range.
-// Each query reads a column that by_end lacks. Otherwise, in a small table, MySQL reads a whole index
-// that has all columns, including deleted rows.
-func heads(is func(column, value string) string, queue, from, forgotten string) (columns [5]string) {
+// Each query reads a column that by_end lacks. Otherwise, in a small table, MySQL reads a whole
+// index that has all columns, including deleted rows.
+func heads(is func(column, value string) string, queue, from, memories string) [5]string {
 	first := func(kind string) string {
 		return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE " + is("queue", queue) + " AND " + is("kind", kind) + from + " ORDER BY queue, kind, ends, id LIMIT 1)"
 	}
-	return [...]string{first("0"), first("1"), first("2"), "IF(q.keeps, NULL, " + first("3") + ")",
-		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE " + is("queue", queue) + forgotten + " ORDER BY queue, forgotten LIMIT 1), NULL)"}
+	return [...]string{first("0") + ", ", first("1") + ", ", first("2") + ", ", "IF(q.keeps, NULL, " + first("3") + "), ",
+		"IF(q.remembers, (SELECT forgotten FROM {memory} FORCE INDEX (by_end) WHERE " + is("queue", queue) + memories + " ORDER BY queue, forgotten LIMIT 1), NULL), "}
 }
 
 // headsFrom returns the query for a queue's heads. It leaves out what has no row: the server
 // takes time for each column.
 func (s *statements) headsFrom(f *sqlengine.LowBound) *statement {
-	q := newStatement(row)
-	for k, p := range f.From {
+	q := newStatement("SELECT ")
+	for k, p := range append(f.From[:], codec.Place{At: f.Forgotten}) {
 		if p.At == math.MaxInt64 {
 			q.add("NULL, ")
 		} else {
-			q.add(s.firstFrom[k]+", ", f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
+			q.add(s.firstFrom[k], f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
 		}
 	}
-	if f.Forgotten == math.MaxInt64 {
-		q.add("NULL")
-	} else {
-		q.add(s.firstFrom[len(f.From)], f.Queue, f.Queue, f.Forgotten)
-	}
-	return q.add(s.ofQueue, f.Queue)
+	return q.add(s.row, f.Queue)
 }
 
 // sum adds up a count.
@@ -211,9 +207,9 @@ func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)
 func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
-		rows:       row + "NULL, NULL, NULL, NULL, NULL FROM {queue} q WHERE q.num IN (?)",
-		firstFrom:  heads(asRange, "?", " AND ends >= ? AND (ends > ? OR id >= ?) AND attempt >= 0", " AND forgotten >= ? AND id > 0"),
-		ofQueue:    " FROM {queue} q WHERE q.num = ?",
+		row:        row + "= ?",
+		rows:       "SELECT NULL, NULL, NULL, NULL, NULL, " + row + "IN (?)",
+		firstFrom:  heads(asRange, "?", " AND ends >= ? AND (ends > ? OR id >= ?) AND attempt >= 0", " AND forgotten >= ? AND (forgotten > ? OR id >= ?)"),
 		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
@@ -272,13 +268,13 @@ func statementsOf(prefix string) *statements {
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
 	all := heads(asEqual, "q.num", "", "")
-	s.heads = row + strings.Join(all[:], ", ") + " FROM {queue} q WHERE q.num IN (?)"
+	s.heads = "SELECT " + strings.Join(all[:], "") + row + "IN (?)"
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for i := range s.firstFrom {
 		s.firstFrom[i] = tables.Replace(s.firstFrom[i])
 	}
 	for _, text := range []*string{
-		&s.lockQueues, &s.rows, &s.heads, &s.ofQueue, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
+		&s.lockQueues, &s.row, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.lastFinished, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
 		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,

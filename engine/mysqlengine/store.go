@@ -151,6 +151,9 @@ func (s *store) Names(ctx context.Context, names []string, create bool) (found [
 			err = t.fence(ctx, numbers)
 		}
 		found = inOrder(names, numbers)
+		if err == nil && create && slices.Contains(found, 0) {
+			err = errShort // a queue without a number would end the process
+		}
 		return err
 	})
 	return found, err

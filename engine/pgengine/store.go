@@ -172,9 +172,6 @@ func (s *store) Heads(ctx context.Context, from []sqlengine.LowBound) (now time.
 		heads, last = nil, t
 		t.heads(from, &heads)
 	})
-	if err == nil {
-		err = complete(from, heads)
-	}
 	return last.now, heads, err
 }
 

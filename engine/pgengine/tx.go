@@ -96,23 +96,13 @@ func (t *tx) time(settings string) {
 
 func (t *tx) Heads(ctx context.Context, from []sqlengine.LowBound) (heads []sqlengine.Heads, err error) {
 	t.heads(from, &heads)
-	if err := t.send(ctx); err != nil {
-		return nil, err
-	}
-	return heads, complete(from, heads)
+	return heads, t.send(ctx)
 }
 
 func (t *tx) Leave(_ context.Context, from []sqlengine.LowBound) func() []sqlengine.Heads {
 	var heads []sqlengine.Heads
 	t.heads(from, &heads)
 	return func() []sqlengine.Heads { return heads }
-}
-
-func complete(from []sqlengine.LowBound, heads []sqlengine.Heads) error {
-	if len(heads) != len(from) {
-		return sqlengine.ErrGone
-	}
-	return nil
 }
 
 func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) {

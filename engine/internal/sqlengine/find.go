@@ -48,7 +48,11 @@ func (w *work) openQueues(rows []*Row) error {
 	for i, x := range rows {
 		queues[i] = x.Queue
 	}
-	heads, err := w.tx.Heads(w.ctx, w.e.cache.lowBounds(sorted(queues)))
+	from := w.e.cache.lowBounds(sorted(queues))
+	heads, err := w.tx.Heads(w.ctx, from)
 	w.addQueues(heads)
+	if err == nil && len(heads) < len(from) {
+		err = ErrGone
+	}
 	return err
 }

@@ -181,7 +181,7 @@ func (e *Engine) lookWholeAt(queue int64) {
 	ctx, cancel := context.WithTimeout(e.untilClose, wholeWithin)
 	defer cancel()
 	sent := time.Now()
-	now, heads, err := e.store.Heads(ctx, lowestOf([]int64{queue}))
+	now, heads, err := e.heads(ctx, "lease", lowestOf([]int64{queue}))
 	if err != nil {
 		return
 	}

@@ -39,6 +39,9 @@ func (e *Engine) gone(op string, err error) error {
 // heads is Store.Heads for callers.
 func (e *Engine) heads(ctx context.Context, op string, from []LowBound) (now time.Time, heads []Heads, err error) {
 	now, heads, err = e.store.Heads(ctx, from)
+	if err == nil && len(heads) < len(from) {
+		err = ErrGone
+	}
 	return now, heads, e.gone(op, err)
 }
 

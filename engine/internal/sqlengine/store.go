@@ -50,7 +50,8 @@ type Store interface {
 	In(ctx context.Context, op string, do func(Tx) error) error
 
 	// Heads returns the database's time, and for each bound its queue's row and first rows
-	// from the bound on. It is one statement and takes no locks.
+	// from the bound on. It is one statement and takes no locks. Queues that do not exist are
+	// left out.
 	Heads(ctx context.Context, from []LowBound) (now time.Time, heads []Heads, err error)
 
 	// Names returns the numbers of queues; 0: there is no such queue. With create it adds
@@ -98,7 +99,6 @@ type Tx interface {
 	// Heads is Store.Heads without the time. It sees this transaction's writes.
 	Heads(ctx context.Context, from []LowBound) ([]Heads, error)
 	// Leave is Heads at the end of the transaction. heads returns them after the commit.
-	// Queues that do not exist are left out.
 	Leave(ctx context.Context, from []LowBound) (heads func() []Heads)
 	SaveQueue(ctx context.Context, q *Queue)
 

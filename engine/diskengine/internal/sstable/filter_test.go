@@ -193,7 +193,7 @@ func TestFilterForged(t *testing.T) {
 	for _, x := range all {
 		must(t, w.Add(x.Place, x.key, x.value))
 	}
-	_, err = w.finish(newFilter(40*len(all)), w.keys.streams(), w.ids.streams())
+	_, err = w.finish(newFilter(40*len(all)), []stream{sorted(w.keys)}, []stream{sorted(w.ids)})
 	told("a table that cannot be", err)
 	must(t, w.Abort())
 }

@@ -2,6 +2,8 @@ package sstable
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -88,46 +90,38 @@ func siftDown[T any](all []T, i int, before func(a, b *T) bool) {
 	}
 }
 
-// sorter sorts items in chunks as they come, so that no step takes long.
-type sorter struct {
-	full [][]item // each sorted
-	cur  []item
-	n    int
-}
-
-const sortChunk = 8192
-
-func (s *sorter) add(i item) {
-	if s.cur == nil {
-		s.cur = make([]item, 0, sortChunk)
+// sorted returns items in order. Hashes, and most ids, are spread evenly, so nearly all are in
+// their places once they are in as many buckets as there are items.
+func sorted(items []item) stream {
+	least, most := uint64(math.MaxUint64), uint64(0)
+	for _, i := range items {
+		least, most = min(least, i.hi), max(most, i.hi)
 	}
-	s.cur = append(s.cur, i)
-	s.n++
-	if len(s.cur) == sortChunk {
-		s.seal()
+	most = max(most, least) - least
+	shift := max(0, bits.Len64(most)-bits.Len(uint(len(items))))
+	ends := make([]int, most>>shift+2)
+	for _, i := range items {
+		ends[(i.hi-least)>>shift+1]++
 	}
-}
-
-func (s *sorter) seal() {
-	if len(s.cur) == 0 {
-		return
+	for k := range ends[1:] {
+		ends[k+1] += ends[k]
 	}
-	slices.SortFunc(s.cur, item.compare)
-	s.full = append(s.full, s.cur)
-	s.cur = nil
-}
-
-// streams returns the items that were added. No more may be added afterwards.
-func (s *sorter) streams() (all []stream) {
-	s.seal()
-	for _, c := range s.full {
-		all = append(all, func() (i item, ok bool, err error) {
-			if len(c) == 0 {
-				return i, false, nil
-			}
-			i, c = c[0], c[1:]
-			return i, true, nil
-		})
+	all := make([]item, len(items))
+	for _, i := range items {
+		at := &ends[(i.hi-least)>>shift]
+		all[*at] = i
+		*at++
 	}
-	return all
+	from := 0
+	for _, to := range ends {
+		slices.SortFunc(all[from:to], item.compare)
+		from = to
+	}
+	return func() (i item, ok bool, err error) {
+		if len(all) == 0 {
+			return i, false, nil
+		}
+		i, all = all[0], all[1:]
+		return i, true, nil
+	}
 }

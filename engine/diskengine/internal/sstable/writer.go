@@ -30,7 +30,7 @@ type Writer struct {
 	n            uint32
 	last         Place
 
-	keys, ids sorter
+	keys, ids []item
 }
 
 // Create begins an sstable. If there is one with the number it returns an fs.ErrExist.
@@ -55,9 +55,9 @@ func (w *Writer) Add(p Place, key Key, parts ...[]byte) error {
 	}
 	if key != (Key{}) {
 		hi, lo := key.halves()
-		w.keys.add(item{hi: hi, lo: lo, pos: pos})
+		w.keys = append(w.keys, item{hi: hi, lo: lo, pos: pos})
 	}
-	w.ids.add(item{hi: p.ID, pos: pos})
+	w.ids = append(w.ids, item{hi: p.ID, pos: pos})
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 
 // Finish writes the indexes, makes the sstable durable, and opens it.
 func (w *Writer) Finish() (*Table, error) {
-	return w.finish(newFilter(w.keys.n), w.keys.streams(), w.ids.streams())
+	return w.finish(newFilter(len(w.keys)), []stream{sorted(w.keys)}, []stream{sorted(w.ids)})
 }
 
 func (w *Writer) finish(f filter, keys, ids []stream) (*Table, error) {

@@ -186,25 +186,23 @@ func contentBytes(msgs []engine.Message) (n int) {
 	return n
 }
 
-// expect prefetches the memory where messages from the i-th on are looked up and put. It does
-// so for memtable.ExpectMost at a time, when it comes to the first of them.
+// expect prefetches the memory where messages from the i-th on are looked up, some at a time, when
+// it comes to the first of them.
 func (c *call) expect(msgs []engine.Message, i int) {
-	if i%memtable.ExpectMost != 0 || len(msgs) == 1 {
+	const some = 16
+	if i%some != 0 || len(msgs) == 1 {
 		return
 	}
-	var room [memtable.ExpectMost]memtable.Expected
-	next := room[:0]
 	var q *queue
-	for k := range msgs[i:min(i+memtable.ExpectMost, len(msgs))] {
+	for k := range msgs[i:min(i+some, len(msgs))] {
 		m := &msgs[i+k]
 		if q == nil || q.name != m.Queue {
-			if q = c.e.queues[m.Queue]; q == nil {
-				continue
-			}
+			q = c.e.queues[m.Queue]
 		}
-		next = append(next, memtable.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
+		if q != nil && m.Key != "" {
+			c.e.store.Memtables.Expect(q.num, m.Key)
+		}
 	}
-	c.e.store.Memtables.Expect(next)
 }
 
 // refusePush is the error of a refused push.

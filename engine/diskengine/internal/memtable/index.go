@@ -60,14 +60,8 @@ func (x *index) newPage(bits uint8) uint32 {
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
 
-// expect prefetches the slots where hashes would be.
-func (x *index) expect(hashes []uint32) {
-	sum := uint32(0)
-	for _, hash := range hashes {
-		sum += x.page(x.of(hash))[hash%pageSlots].hash
-	}
-	x.read += sum
-}
+// expect prefetches the slot where a hash would be.
+func (x *index) expect(hash uint32) { x.read += x.page(x.of(hash))[hash%pageSlots].hash }
 
 // find gives fn the entries with a hash until it returns true, and returns that one, or 0.
 func (x *index) find(hash uint32, fn func(r ref) bool) ref {

@@ -14,7 +14,6 @@ type order struct {
 	begun  uint32 // nodes that were ever used; the first is not used, so that 0 means none
 	root   uint32
 	n      int
-	read   uint32 // not used: so that the compiler keeps the reads
 }
 
 func newOrder(p *pool) order { return order{pool: p, begun: 1} }

@@ -26,30 +26,9 @@ func (a *prefetcher) next(w *table, c *cursor) {
 	a.given++
 }
 
-// ExpectMost is the most entries that Expect takes.
-const ExpectMost = 16
-
-// Expected is a live entry that is about to be looked up by its key, and added if it is not
-// there.
-type Expected struct {
-	Queue uint32
-	Key   string // empty: none
-	At    int64
-}
-
-// Expect prefetches the memory where at most ExpectMost entries are or would be. A caller that
-// adds many entries calls it for some before it looks up the first, so that reads of memory
-// overlap. It counts as a change.
-func (r *Tables) Expect(all []Expected) {
-	var room [ExpectMost]uint32
-	hashes := room[:0]
-	for i := range all {
-		if e := &all[i]; e.Key != "" {
-			hashes = append(hashes, hashKey(r.seed, e.Queue, Live, []byte(e.Key)))
-		}
-	}
-	r.active.keys.expect(hashes)
-	for _, s := range r.sealed {
-		s.w.keys.expect(hashes)
-	}
+// Expect prefetches the memory where a live entry with a key is or would be. A caller that adds
+// many entries calls it for some before it looks up the first, so that reads of memory overlap.
+func (r *Tables) Expect(queue uint32, key string) {
+	hash := hashKey(r.seed, queue, Live, []byte(key))
+	r.each(func(w *table) { w.keys.expect(hash) })
 }

@@ -50,7 +50,7 @@ func (w *table) leave(r ref, h *header) {
 func (w *table) order() *order {
 	u := &w.unsorted
 	if u.n > fewItems {
-		w.load(&w.sorted, w.collect())
+		w.sorted.load(u.collect())
 		u.empty(w.pool)
 	}
 	for i := range u.n {
@@ -74,10 +74,10 @@ func (s *Sealed) Sort(lock sync.Locker) {
 		w.order()
 		return
 	}
-	items := w.collect()
+	items := u.collect()
 	lock.Unlock()
 	o := newOrder(w.pool)
-	w.load(&o, items)
+	o.load(items)
 	lock.Lock()
 	if u.n == 0 { // the order was read meanwhile
 		o.close()
@@ -93,34 +93,24 @@ func (s *Sealed) Sort(lock sync.Locker) {
 	u.empty(w.pool)
 }
 
-// collected is a copy of items, with room to sort them, in memory that is lent.
-type collected struct {
-	items, room []item
-	lent        []byte
-}
-
 // collect copies the items, and takes the ids from those that were removed.
-func (w *table) collect() (c collected) {
-	u := &w.unsorted
-	c.lent = w.pool.lend(2 * u.n * itemSize)
-	all := unsafe.Slice((*item)(unsafe.Pointer(unsafe.SliceData(c.lent))), 2*u.n)
-	c.items, c.room = all[:0:u.n], all[u.n:]
+func (u *unsorted) collect() []item {
+	items := make([]item, 0, u.n)
 	for i := range u.n {
 		if it := u.at(i); it.ref != 0 {
-			c.items = append(c.items, *it)
+			items = append(items, *it)
 		} else {
 			it.id = 0
 		}
 	}
-	return c
+	return items
 }
 
-// load enters items into an order.
-func (w *table) load(o *order, c collected) {
-	for _, it := range sortItems(c.items, c.room[:len(c.items)]) {
+// load enters many items.
+func (o *order) load(items []item) {
+	for _, it := range sortItems(items) {
 		o.insert(it)
 	}
-	w.pool.takeBack(c.lent)
 }
 
 // empty gives back all memory but the first part.
@@ -129,9 +119,10 @@ func (u *unsorted) empty(p *pool) {
 	u.parts, u.memory, u.n = u.parts[:1], u.memory[:1], 0
 }
 
-// sortItems sorts items by radix, one byte after the other, and returns them where they are or
-// in room, which is as long. Negative times come last: an order takes items in any order.
-func sortItems(items, room []item) []item {
+// sortItems sorts items by radix, one byte after the other, and returns them. Negative times come
+// last: an order takes items in any order.
+func sortItems(items []item) []item {
+	room := make([]item, len(items))
 	var differ item // the bits in which they differ
 	ascend := true  // as new ids do
 	for i := range items {

@@ -61,7 +61,6 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 				}
 			}
 			err = c.each(to-from, func(i int) error {
-				c.expect(msgs[from:to], i)
 				r, err := c.push(&msgs[from+i], &keys[from+i])
 				if store.IsUnreadable(err) {
 					r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
@@ -184,25 +183,6 @@ func contentBytes(msgs []engine.Message) (n int) {
 		}
 	}
 	return n
-}
-
-// expect prefetches the memory where messages from the i-th on are looked up, some at a time, when
-// it comes to the first of them.
-func (c *call) expect(msgs []engine.Message, i int) {
-	const some = 16
-	if i%some != 0 || len(msgs) == 1 {
-		return
-	}
-	var q *queue
-	for k := range msgs[i:min(i+some, len(msgs))] {
-		m := &msgs[i+k]
-		if q == nil || q.name != m.Queue {
-			q = c.e.queues[m.Queue]
-		}
-		if q != nil && m.Key != "" {
-			c.e.store.Memtables.Expect(q.num, m.Key)
-		}
-	}
 }
 
 // refusePush is the error of a refused push.

@@ -75,30 +75,6 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkAddExpected adds more to one that is full, having them expected.
-func BenchmarkAddExpected(b *testing.B) {
-	for _, expected := range []bool{false, true} {
-		b.Run(fmt.Sprint("expected ", expected), func(b *testing.B) {
-			r, draw := filled(b)
-			all := make([]Entry, b.N)
-			for i := range all {
-				all[i] = draw(*pending + i + 1)
-			}
-			each(b, func(i int) {
-				if expected && i%16 == 0 {
-					for _, e := range all[i:min(i+16, len(all))] {
-						r.Expect(e.Queue, string(e.Key))
-					}
-				}
-				if _, found := r.ByKey(1, Live, all[i].Key); found {
-					b.Fatal("found")
-				}
-				r.Add(all[i])
-			})
-		})
-	}
-}
-
 // BenchmarkReplaceAll removes one entry and adds another, as entries come and go.
 func BenchmarkReplaceAll(b *testing.B) {
 	r, draw := filled(b)

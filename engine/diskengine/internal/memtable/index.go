@@ -28,7 +28,6 @@ type index struct {
 	parts  []*[chunkPages]page
 	memory [][]byte // of parts
 	n      int
-	read   uint32 // not used: so that the compiler keeps the reads
 }
 
 // pageInfo is what is known about a page, kept beside it.
@@ -59,9 +58,6 @@ func (x *index) newPage(bits uint8) uint32 {
 
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
-
-// expect prefetches the slot where a hash would be.
-func (x *index) expect(hash uint32) { x.read += x.page(x.of(hash))[hash%pageSlots].hash }
 
 // find gives fn the entries with a hash until it returns true, and returns that one, or 0.
 func (x *index) find(hash uint32, fn func(r ref) bool) ref {

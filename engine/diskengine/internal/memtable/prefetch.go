@@ -25,10 +25,3 @@ func (a *prefetcher) next(w *table, c *cursor) {
 	a.left--
 	a.given++
 }
-
-// Expect prefetches the memory where a live entry with a key is or would be. A caller that adds
-// many entries calls it for some before it looks up the first, so that reads of memory overlap.
-func (r *Tables) Expect(queue uint32, key string) {
-	hash := hashKey(r.seed, queue, Live, []byte(key))
-	r.each(func(w *table) { w.keys.expect(hash) })
-}

@@ -35,6 +35,17 @@ func (e *stalling) Push(ctx context.Context, msgs []engine.Message) ([]engine.Pu
 	return e.Engine.Push(ctx, msgs)
 }
 
+// heldUp is an engine of whose messages another transaction holds each.
+type heldUp struct{ *stalling }
+
+func (e heldUp) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	out := make([]engine.PushResult, len(msgs))
+	for i := range out {
+		out[i].Err = engine.ErrBusy
+	}
+	return out, nil
+}
+
 // counted is a listener that counts what is done to its connections.
 type counted struct {
 	net.Listener
@@ -69,8 +80,12 @@ func (c *countedConn) SetWriteDeadline(t time.Time) error {
 
 // serveStalling serves an engine whose pushes take a while, on connections that are counted.
 func serveStalling(t *testing.T, stall time.Duration, coalesce int, cfg *server.Config) (*served, *counted) {
+	return serveOn(t, &stalling{memengine.New(nil), stall, coalesce}, cfg)
+}
+
+func serveOn(t *testing.T, e engine.Engine, cfg *server.Config) (*served, *counted) {
 	p := newPipes()
-	l, c := &counted{Listener: p}, tarry.New(&stalling{memengine.New(nil), stall, coalesce}, nil)
+	l, c := &counted{Listener: p}, tarry.New(e, nil)
 	s := serveAs(t, c, newServer(t, c, cfg), l)
 	s.ln, s.dial = p, p.dial
 	return s, l
@@ -143,6 +158,24 @@ func TestClientLeavesALongPush(t *testing.T) {
 		_ = w.Close()
 		if took := <-ended; took != 5*time.Second {
 			t.Errorf("that the client left after 5 s was noticed after %v", took)
+		}
+	})
+}
+
+// A push that another transaction holds up ends, whether or not its client has left.
+func TestHeldUpPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Duration, 1)
+		s, _ := serveOn(t, heldUp{&stalling{memengine.New(nil), 0, 100}}, &server.Config{
+			Answered: func(_, _ string, _ int, took time.Duration) { ended <- took },
+		})
+		defer s.end()
+		w := s.wire()
+		<-w.say(pushed)
+		time.Sleep(time.Second)
+		_ = w.Close()
+		if took := <-ended; took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

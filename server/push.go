@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -79,7 +78,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	if x.conn != nil && s.c.Capabilities().Coalesce > 1 { // then a push has a time limit
 		x.conn.brief.Store(true)
 		defer x.conn.brief.Store(false)
-		ctx = context.WithoutCancel(ctx)
+		ctx = calls.Unwatched(ctx)
 	}
 	p, err := s.c.PushDraft(ctx, *m)
 	s.workers.replaced(m, err, x.began)

@@ -71,6 +71,9 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 		case len(buf) > s.cfg.MaxRequest:
 			return nil, s.tooLarge()
 		case err == io.EOF:
+			if x.conn == nil { // another handler may have read it before, and net/http watch its client since
+				x.readBy(time.Time{})
+			}
 			return buf, nil
 		case err != nil:
 			return nil, brokenOff(err)

@@ -62,7 +62,8 @@ func (d *deadline) early(err error) bool {
 
 // Read charges for the bytes it reads of a request head. During a brief request only net/http
 // reads, in the background, to notice that the client leaves. It gets nothing, which saves a
-// system call and two switches of goroutines.
+// system call and two switches of goroutines. Under TLS no request is brief: TLS reads again
+// until it gets something.
 func (c *conn) Read(p []byte) (n int, err error) {
 	if c.brief.Load() {
 		return 0, nil

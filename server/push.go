@@ -76,7 +76,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	traceOf(r).into(m)
 	ctx := r.Context()
 	if x.conn != nil && s.c.Capabilities().Coalesce > 1 { // then a push has a time limit
-		x.conn.brief.Store(true)
+		x.conn.brief.Store(r.TLS == nil)
 		defer x.conn.brief.Store(false)
 		ctx = calls.Unwatched(ctx)
 	}

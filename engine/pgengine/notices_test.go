@@ -175,6 +175,30 @@ func TestInTxTellsOthers(t *testing.T) {
 	}
 }
 
+// A push is told although another message was due before it: who leases that one may not see it.
+func TestPushBesideADueMessageIsTold(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	e, other := another(t, pool, schema), another(t, pool, schema)
+	heard := make(chan string, 100)
+	defer other.Watch(func(queue string) { heard <- queue })()
+	servertest.Await(t, "the other to hear of two pushes", func() error {
+		name := rand.Text()
+		for _, ago := range []time.Duration{200 * time.Millisecond, 100 * time.Millisecond} {
+			push(t, e, engine.Message{Queue: name, Due: engine.When{At: time.Now().Add(-ago)}})
+			for q := ""; q != name; {
+				select {
+				case q = <-heard:
+				case <-time.After(100 * time.Millisecond):
+					return errDeaf
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // Notices follow for messages that are due soon. Others are found by looking again in time.
 func TestFarIsNotTold(t *testing.T) {
 	t.Parallel()

@@ -524,7 +524,7 @@ func (w *work) lookAhead() {
 func (w *work) conclude() {
 	// In a caller's transaction the heads may be old: rows that were due may be gone by now.
 	old := w.e.cfg.later != nil
-	ms := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli()
+	ms, recheck := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli(), w.e.cfg.Recheck.Milliseconds()
 	first := make(map[int64]int64)
 	if w.left != nil {
 		for _, h := range w.left() {
@@ -554,7 +554,9 @@ func (w *work) conclude() {
 			hints = append(hints, q.Name)
 		}
 		first, known := first[num]
-		if w.e.tells(at, ms) && (!known || at <= first || q.freed || old && first <= ms) {
+		// Who leases what was just due may not see this work, nor this work that.
+		skew := first <= ms && (old || first > ms-recheck && at <= ms+recheck)
+		if w.e.tells(at, ms) && (!known || at <= first || q.freed || skew) {
 			notices = append(notices, Sooner{q.Name, at})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // notices sends notices about queues that may have something sooner, and receives those of
@@ -254,6 +255,9 @@ func (n *notices) tell(sooner []sqlengine.Sooner) {
 	}
 }
 
+// gather is how long notices gather after others were sent: each statement costs as much as a push.
+const gather = 4 * time.Millisecond
+
 // sendAll sends all notices. Notices queued during a statement go with the next.
 func (n *notices) sendAll() {
 	for {
@@ -271,6 +275,7 @@ func (n *notices) sendAll() {
 		clear(n.queues)
 		n.mu.Unlock()
 		_ = n.send(n.ctx, queues, at) // on failure, Recheck finds the messages
+		duration.Sleep(n.ctx, gather)
 	}
 }
 

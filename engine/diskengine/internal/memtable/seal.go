@@ -12,6 +12,8 @@ type Sealed struct {
 // Seal seals the active memtable, returns it, and begins a new one. Several may be sealed at a
 // time.
 func (r *Tables) Seal() *Sealed {
+	r.active.order()
+	r.active.unsorted.shrink(r.pool, 0)
 	s := &Sealed{of: r, w: r.active}
 	r.sealed = append(r.sealed, s)
 	r.active = newTable(r.pool, r.seed)

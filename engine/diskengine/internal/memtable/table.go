@@ -194,7 +194,7 @@ func (w *table) close() {
 	w.ids[0].close()
 	w.ids[1].close()
 	w.sorted.close()
-	w.pool.put(w.unsorted.memory...)
+	w.unsorted.shrink(w.pool, 0)
 	w.shared.close()
 	w.arena.close()
 }

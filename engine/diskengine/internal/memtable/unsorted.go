@@ -1,9 +1,6 @@
 package memtable
 
-import (
-	"sync"
-	"unsafe"
-)
+import "unsafe"
 
 // unsorted has the items of entries that are not in the order of their table yet. They enter it
 // when it is read, all at once and sorted: that takes a fifth of the time that one after the
@@ -16,16 +13,20 @@ type unsorted struct {
 
 const chunkItems = chunkSize / itemSize
 
+// mostParts bounds the time that sorting takes, to a few milliseconds.
+const mostParts = 4
+
+func (u *unsorted) full() bool { return u.n == len(u.parts)*chunkItems }
+
 func (u *unsorted) at(i int) *item { return &u.parts[i/chunkItems][i%chunkItems] }
 
 // enter enters an entry into the order.
 func (w *table) enter(r ref, h *header) {
 	u := &w.unsorted
-	full := len(u.parts) * chunkItems
-	if u.n == full && u.n > 2*(w.n-w.sorted.n) { // most were removed
+	if u.full() && (len(u.parts) == mostParts || u.n > 2*(w.n-w.sorted.n)) { // most were removed
 		w.order()
 	}
-	if u.n == full {
+	if u.full() {
 		b := w.pool.get(false)
 		u.memory = append(u.memory, b)
 		u.parts = append(u.parts, (*[chunkItems]item)(unsafe.Pointer(unsafe.SliceData(b))))
@@ -49,75 +50,33 @@ func (w *table) leave(r ref, h *header) {
 // order returns the order of all entries.
 func (w *table) order() *order {
 	u := &w.unsorted
-	if u.n > fewItems {
-		w.sorted.load(u.collect())
-		u.empty(w.pool)
+	if u.n == 0 {
+		return &w.sorted
 	}
-	for i := range u.n {
-		if it := u.at(i); it.ref != 0 {
-			w.sorted.insert(*it)
-		}
-	}
-	u.n = 0
-	return &w.sorted
-}
-
-// fewItems are not worth sorting.
-const fewItems = 256
-
-// Sort sorts the entries, so that Pass need not, for the most part without the lock of changes.
-func (s *Sealed) Sort(lock sync.Locker) {
-	w, u := s.w, &s.w.unsorted
-	lock.Lock()
-	defer lock.Unlock()
-	if u.n <= fewItems || w.sorted.n > 0 {
-		w.order()
-		return
-	}
-	items := u.collect()
-	lock.Unlock()
-	o := newOrder(w.pool)
-	o.load(items)
-	lock.Lock()
-	if u.n == 0 { // the order was read meanwhile
-		o.close()
-		return
-	}
-	for i := range u.n {
-		if it := u.at(i); it.ref == 0 && it.id != 0 { // it was removed meanwhile
-			o.remove(*it)
-		}
-	}
-	w.sorted.close()
-	w.sorted = o
-	u.empty(w.pool)
-}
-
-// collect copies the items, and takes the ids from those that were removed.
-func (u *unsorted) collect() []item {
 	items := make([]item, 0, u.n)
 	for i := range u.n {
 		if it := u.at(i); it.ref != 0 {
 			items = append(items, *it)
-		} else {
-			it.id = 0
 		}
 	}
-	return items
-}
-
-// load enters many items.
-func (o *order) load(items []item) {
-	for _, it := range sortItems(items) {
-		o.insert(it)
+	if u.n = 0; len(items) > fewItems {
+		items = sortItems(items)
+		u.shrink(w.pool, 1)
 	}
+	for _, it := range items {
+		w.sorted.insert(it)
+	}
+	return &w.sorted
 }
 
-// empty gives back all memory but the first part.
-func (u *unsorted) empty(p *pool) {
-	p.put(u.memory[1:]...)
-	u.parts, u.memory, u.n = u.parts[:1], u.memory[:1], 0
+// shrink gives back memory but for some parts.
+func (u *unsorted) shrink(p *pool, parts int) {
+	p.put(u.memory[parts:]...)
+	u.parts, u.memory = u.parts[:parts], u.memory[:parts]
 }
+
+// fewItems are not worth sorting.
+const fewItems = 256
 
 // sortItems sorts items by radix, one byte after the other, and returns them. Negative times come
 // last: an order takes items in any order.

@@ -57,24 +57,17 @@ const mostLoose = 16
 func (k *Compactor) Next(must bool) *sealedTable {
 	st := k.st
 	st.Mu.Lock()
-	if len(k.Sealed) == 0 && (must || k.grown()) {
+	defer st.Mu.Unlock()
+	if len(k.Sealed) == 0 && !must && !k.grown() {
+		return nil
+	}
+	if len(k.Sealed) == 0 {
 		k.Seal()
 	}
-	var w *sealedTable
-	if len(k.Sealed) > 0 {
-		w = k.Sealed[0]
+	if w := k.Sealed[0]; must || !k.rests(w) {
+		return w
 	}
-	st.Mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	w.Sort(&st.Mu)
-	st.Mu.Lock()
-	defer st.Mu.Unlock()
-	if !must && k.rests(w) {
-		return nil
-	}
-	return w
+	return nil
 }
 
 // grown reports whether the memtable or the log has grown so much that it is time to seal. If
@@ -104,8 +97,9 @@ func (k *Compactor) unsealed() int64 {
 }
 
 // rests reports whether a sealed memtable is not to be written yet: half of its messages or more
-// are due within a minute of the seal, and need not be written once they are handled. It rests no
-// longer than that, and not if there is no memory for another memtable, if space is short, or if the log has outgrown span by more than about twice what the memtables take.
+// are due within a minute of the seal, and need not be written once they are handled. It rests
+// no longer than that, and not if there is no memory for another memtable, if space is short, or
+// if the log has outgrown span by more than about twice what the memtables take.
 // Store.Mu is held.
 func (k *Compactor) rests(w *sealedTable) bool {
 	st := k.st
@@ -122,7 +116,7 @@ func (k *Compactor) rests(w *sealedTable) bool {
 		int64(uint64(st.Log.End())-st.Replayed) < st.span(taken)+max(most/4, min(most, 2*taken))
 }
 
-// soon is within what time messages must be due for their memtable to rest, and for how long it does.
+// soon is how soon messages must be due for their memtable to rest, and for how long it does.
 const soon = time.Minute
 
 // restSpans is how many spans of the log must fit on the disk for a memtable to rest.

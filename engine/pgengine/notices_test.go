@@ -144,13 +144,9 @@ func TestInTxTellsOthers(t *testing.T) {
 	heard := make(chan string, 100)
 	defer other.Watch(func(queue string) { heard <- queue })()
 	servertest.Await(t, "both to hear", func() error {
-		push(t, e, engine.Message{Queue: rand.Text()})
-		select {
-		case <-heard:
-			return nil
-		case <-time.After(100 * time.Millisecond):
-			return errDeaf
-		}
+		name := rand.Text()
+		push(t, e, engine.Message{Queue: name})
+		return hears(heard, name)
 	})
 	tx := begin(t, pool)
 	in, err := InTx(sqltest.Client{E: e}, tx)
@@ -187,16 +183,26 @@ func TestPushBesideADueMessageIsTold(t *testing.T) {
 		name := rand.Text()
 		for _, ago := range []time.Duration{200 * time.Millisecond, 100 * time.Millisecond} {
 			push(t, e, engine.Message{Queue: name, Due: engine.When{At: time.Now().Add(-ago)}})
-			for q := ""; q != name; {
-				select {
-				case q = <-heard:
-				case <-time.After(100 * time.Millisecond):
-					return errDeaf
-				}
+			if err := hears(heard, name); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// hears waits a moment for a notice of a queue.
+func hears(heard chan string, queue string) error {
+	for timeout := time.After(100 * time.Millisecond); ; {
+		select {
+		case q := <-heard:
+			if q == queue {
+				return nil
+			}
+		case <-timeout:
+			return errDeaf
+		}
+	}
 }
 
 // Notices follow for messages that are due soon. Others are found by looking again in time.

@@ -443,7 +443,8 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
-	from := make([]LowBound, len(queues)) // from the first rows on: what came below since the opening hints by itself
+	// What others have pushed before the first rows since the opening, they tell themselves.
+	from := make([]LowBound, len(queues))
 	for i, num := range queues {
 		q := w.queues[num]
 		from[i] = LowBound{num, q.First, q.Forgotten}

@@ -554,9 +554,9 @@ func (w *work) conclude() {
 			hints = append(hints, q.Name)
 		}
 		first, known := first[num]
-		// Who leases what was just due may not see this work, nor this work that.
-		skew := first <= ms && (old || first > ms-recheck && at <= ms+recheck)
-		if w.e.tells(at, ms) && (!known || at <= first || q.freed || skew) {
+		// A lease of what was just due may not see this push, nor this push that lease.
+		unseen := first <= ms && (old || first > ms-recheck && at <= ms+recheck)
+		if w.e.tells(at, ms) && (!known || at <= first || q.freed || unseen) {
 			notices = append(notices, Sooner{q.Name, at})
 		}
 	}

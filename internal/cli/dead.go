@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +24,7 @@ func (p *Program) deadCommand() *cobra.Command {
 }
 
 func (p *Program) deadListCommand() *cobra.Command {
-	var (
-		list   = listFlags{dead: true}
-		filter filterFlags
-	)
+	var filter filterFlags
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "ls QUEUE",
 		Short: "List a queue's dead messages, the longest dead first",
@@ -37,40 +33,11 @@ func (p *Program) deadListCommand() *cobra.Command {
   tarry dead ls order.unpaid --error timeout --key-prefix eu-`,
 		Args: exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		f, err := filter.of(args[0], tarry.Dead)
-		if err != nil {
-			return err
-		}
-		text := f.Error != "" || f.KeyPrefix != "" || f.Match != nil
-		if text && list.after != "" {
-			return usagef("bound the list with --since and --until", "--after does not go with --error, --group and --key-prefix")
-		}
-		if text || list.limit == 0 {
-			ctx = cmd.Context() // may rightly take longer than the timeout
-		}
-		if text {
-			return p.listWhere(ctx, c, f, onlyDead, list)
-		}
-		list.bounds = boundFlags{f.From, f.To}
-		return p.list(ctx, c, args[0], onlyDead, list)
+		return p.list(ctx, c, cmd, &filter, args[0], tarry.Dead)
 	})
 	filter.died(p, cmd)
-	list.add(cmd)
+	filter.listing(cmd)
 	return cmd
-}
-
-// goOnDied says how to continue a list by time of death. The list began with a message that
-// died at first; the next would be one that died at next. A continued list repeats the whole
-// millisecond of next.
-func goOnDied(first, next time.Time, newest bool) string {
-	bound := "--since " + formatTime(next)
-	if newest {
-		bound = "--newest --until " + formatTime(next.Add(time.Millisecond))
-	}
-	if first.Equal(next) {
-		return "there are more that died in the same millisecond; go on with a larger --limit; 0 is all"
-	}
-	return "there are more; go on with " + bound + ", or --limit 0 for all"
 }
 
 func (p *Program) deadRedriveCommand() *cobra.Command {

@@ -37,7 +37,6 @@ var filterSteps = map[string]filterStep{
 	"drop no group":      {step{args: "dead drop Q --group wrong", code: exitNotFound, stderr: `tarry: drop Q: not found \(no such group; tarry dead groups Q lists them\)\n`}, "5 5"},
 	"redrive a group":    {step{args: "dead redrive Q --group wrong\taddress --group nothing", stdout: `redriven 2 messages of Q\n`}, "3 7"},
 	"ls a group":         {step{args: `dead ls Q --group timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit.*\n`}, "5 5"},
-	"ls a group after":   {step{args: `dead ls Q --group timeout --after x`, code: exitUsage, stderr: `tarry: --after does not go with --error, --group and --key-prefix .*\n`}, "5 5"},
 	"groups":             {step{args: `dead groups Q`, stdout: `COUNT  FIRST DIED  LAST DIED  ERROR\n3 .* timeout\n2 .* wrong address\n`}, "5 5"},
 	"groups of some":     {step{args: `dead groups Q --key-prefix d4 --json`, stdout: `{"queue":"Q","error":"wrong address","count":1,"first_died":"TIME","last_died":"TIME","failures":\[{"at":"TIME","attempt":1,"worker":"","error":"wrong address"}\]}\n`}, "5 5"},
 	"drop none":          {step{args: `dead drop Q --error nothing`, stdout: `dropped 0 messages of Q\n`}, "5 5"},
@@ -222,21 +221,4 @@ func TestInterruptedMidway(t *testing.T) {
 		t.Errorf("exit code %d, told %q", code, told.String())
 	}
 	run1(t, w, step{args: "purge mail --due-after 1m --yes --json", stdout: `{"queue":"mail","outcome":"cancelled","count":700}\n`})
-}
-
-func TestGoingOnWithTheDead(t *testing.T) {
-	at := time.UnixMilli(1_700_000_000_123)
-	for _, tc := range []struct {
-		first  time.Time
-		newest bool
-		want   string
-	}{
-		{at.Add(-time.Second), false, "go on with --since 2023-11-14T22:13:20.123Z, or"},
-		{at.Add(time.Second), true, "go on with --newest --until 2023-11-14T22:13:20.124Z, or"},
-		{at, false, "go on with a larger --limit"},
-	} {
-		if got := goOnDied(tc.first, at, tc.newest); !strings.Contains(got, tc.want) {
-			t.Errorf("%q, want %q", got, tc.want)
-		}
-	}
 }

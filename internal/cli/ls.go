@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,29 +11,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// listFlags say which part of a list to print.
-type listFlags struct {
-	limit  int
-	after  string
-	body   bool
-	bounds boundFlags
-	newest bool
-	dead   bool // for tarry dead ls: its bounds have other names
-}
-
-func (l *listFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVar(&l.newest, "newest", false, "the other way round, the latest first")
-	f.IntVar(&l.limit, "limit", 100, "print at most so many; 0: all")
-	f.StringVar(&l.after, "after", "", "go on behind this cursor of the list before")
-	f.BoolVar(&l.body, "body", false, "with the bodies")
-}
-
 func (p *Program) lsCommand() *cobra.Command {
 	var (
-		list   listFlags
+		filter filterFlags
 		name   string
-		filter tarry.Filter
 	)
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:        "ls QUEUE",
@@ -56,116 +36,52 @@ many.`,
 				return usagef("it is scheduled, ready, leased, dead or finished", "--state %q is unknown", name)
 			}
 			states = []tarry.State{s}
-		} else if list.after != "" {
-			return usagef("a cursor belongs to the list of one state", "--after needs --state")
 		}
-		if list.newest {
+		if filter.Newest {
 			slices.Reverse(states)
 		}
-		if filter.KeyPrefix != "" || filter.Header != "" {
-			if list.after != "" {
-				return usagef("bound the list with --from and --to", "--after does not go with --key-prefix and --header")
-			}
-			filter.Queue, filter.From, filter.To = args[0], list.bounds.from, list.bounds.to
-			return p.listWhere(cmd.Context(), c, filter, states, list)
-		}
-		if list.limit == 0 {
-			ctx = cmd.Context()
-		}
-		return p.list(ctx, c, args[0], states, list)
+		return p.list(ctx, c, cmd, &filter, args[0], states...)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased, dead or finished (default: all but dead and finished)")
-	cmd.Flags().StringVar(&filter.KeyPrefix, "key-prefix", "", "only messages whose key begins with this")
 	cmd.Flags().StringVar(&filter.Header, "header", "", "only messages with this header: NAME, or NAME=VALUE")
-	list.bounds.add(p, cmd)
-	list.add(cmd)
+	filter.stored(p, cmd)
+	filter.listing(cmd)
 	return cmd
 }
 
-// check refuses a part of a list that cannot be.
-func (l *listFlags) check() error {
-	switch b := &l.bounds; {
-	case l.limit < 0:
-		return usagef("0 prints all", "--limit %d is negative", l.limit)
-	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
-		return usagef("--to itself is left out", "there is nothing between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
+// list prints the messages in some states that a filter chooses, one state after the other.
+func (p *Program) list(ctx context.Context, c *tarry.Client, cmd *cobra.Command, filter *filterFlags, queue string, states ...tarry.State) error {
+	f, err := filter.of(queue, states...)
+	if err != nil {
+		return err
 	}
-	return nil
+	if f.Limit == 0 || f.Error != "" || f.KeyPrefix != "" || f.Header != "" || f.Match != nil {
+		ctx = cmd.Context() // may rightly take longer than the timeout
+	}
+	return p.listWhere(ctx, c, f)
 }
 
-// onlyOf returns the state if there is only one.
-func onlyOf(states []tarry.State) (only tarry.State) {
+func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter) error {
+	states, most, only := f.States, f.Limit, tarry.Gone
 	if len(states) == 1 {
 		only = states[0]
 	}
-	return only
-}
-
-// listWhere prints the messages in some states that a filter chooses.
-func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, states []tarry.State, l listFlags) error {
-	if err := l.check(); err != nil {
-		return err
-	}
-	o, only := p.printer(), onlyOf(states)
-	o.head(listHead(only, l.body)...)
-	f.Body, f.Newest = l.body, l.newest
-	n := 0
-	var first time.Time
+	o := p.printer()
+	o.head(listHead(only, f.Body)...)
+	n := int64(0)
 	for _, state := range states {
-		f.States = []tarry.State{state}
+		f.States, f.Limit = []tarry.State{state}, 0
 		for m, err := range c.ListWhere(ctx, f) {
 			if err != nil {
 				return err
 			}
-			if n == 0 {
-				first = m.Died
-			}
-			if l.limit > 0 && n == l.limit {
-				if l.dead {
-					return o.listed(goOnDied(first, m.Died, l.newest))
-				}
+			if n++; n == most+1 && most > 0 {
 				return o.listed("there are more; --limit 0 lists all")
 			}
-			n++
-			o.row(messageJSON(&m, l.body), p.listCells(m, only, l.body)...)
+			o.row(messageJSON(&m, f.Body), p.listCells(m, only, f.Body)...)
 			if err := o.page(); err != nil {
 				return err
 			}
-		}
-	}
-	return o.listed("")
-}
-
-// list prints the messages in some states, page by page.
-func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
-	if err := l.check(); err != nil {
-		return err
-	}
-	o, only := p.printer(), onlyOf(states)
-	o.head(listHead(only, l.body)...)
-	left := l.limit
-	for _, state := range states {
-		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
-		for more := true; more; more = q.After != "" {
-			q.Limit = 500
-			if l.limit > 0 {
-				if left <= 0 {
-					return o.listed(l.goOn(state, q.After))
-				}
-				q.Limit = min(q.Limit, left)
-			}
-			page, err := c.ListPage(ctx, q)
-			if err != nil {
-				return err
-			}
-			for _, m := range page.Messages {
-				o.row(messageJSON(&m, l.body), p.listCells(m, only, l.body)...)
-			}
-			if err := o.page(); err != nil {
-				return err
-			}
-			left -= len(page.Messages)
-			q.After = page.Next
 		}
 	}
 	return o.listed("")
@@ -183,29 +99,6 @@ func (o *printer) listed(more string) error {
 		fmt.Fprintln(o.p.Stderr, more)
 	}
 	return nil
-}
-
-// goOn says how to list more: from a cursor of a state on, or, before the first page of a
-// state, only that there may be more. Relative bounds become the times they stood for, so that
-// they stay the same.
-func (l *listFlags) goOn(state tarry.State, after string) string {
-	if after == "" {
-		return "there may be more; --limit 0 lists all"
-	}
-	flags, from, to := " --state "+state.String(), "from", "to"
-	if l.dead {
-		flags, from, to = "", "since", "until"
-	}
-	if t := l.bounds.from; !t.IsZero() {
-		flags += " --" + from + " " + t.UTC().Format(time.RFC3339Nano)
-	}
-	if t := l.bounds.to; !t.IsZero() {
-		flags += " --" + to + " " + t.UTC().Format(time.RFC3339Nano)
-	}
-	if l.newest {
-		flags += " --newest"
-	}
-	return "there are more; go on with" + flags + " --after " + shown(after) + ", or --limit 0 for all"
 }
 
 // listHead is the head of a list. only is its state, if it has only one.

@@ -177,7 +177,7 @@ func (n *note) clear() {
 	}
 }
 
-// filterFlags select messages of a queue.
+// filterFlags choose messages of a queue.
 type filterFlags struct {
 	tarry.Filter
 	from, to string   // the names of the flags that bound the time
@@ -203,7 +203,26 @@ func (f *filterFlags) due(p *Program, cmd *cobra.Command) {
 
 func (f *filterFlags) text(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Error, "error", "", "only messages whose last error contains this text")
+	f.prefix(cmd)
+}
+
+func (f *filterFlags) prefix(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.KeyPrefix, "key-prefix", "", "only messages whose key begins with this")
+}
+
+// stored adds the flags for messages in any state.
+func (f *filterFlags) stored(p *Program, cmd *cobra.Command) {
+	f.from, f.to = "from", "to"
+	cmd.Flags().Var(boundFlag(&f.From, p.Now, 0), f.from, "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
+	cmd.Flags().Var(boundFlag(&f.To, p.Now, 0), f.to, "none at or behind this time")
+	f.prefix(cmd)
+}
+
+// listing adds the flags for what to print of a list.
+func (f *filterFlags) listing(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Newest, "newest", false, "the other way round, the latest first")
+	cmd.Flags().Int64Var(&f.Limit, "limit", 100, "print at most so many; 0: all")
+	cmd.Flags().BoolVar(&f.Body, "body", false, "with the bodies")
 }
 
 // given reports whether any of the flags is set.

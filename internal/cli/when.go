@@ -135,15 +135,6 @@ func sizeFlag(n *int64) pflag.Value {
 	}, func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
-// boundFlags are --from and --to.
-type boundFlags struct{ from, to time.Time }
-
-func (b *boundFlags) add(p *Program, cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.Var(boundFlag(&b.from, p.Now, 0), "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
-	f.Var(boundFlag(&b.to, p.Now, 0), "to", "none at or behind this time")
-}
-
 // dueFlags are --in and --at.
 type dueFlags struct {
 	in time.Duration

@@ -1,13 +1,11 @@
 package otlp
 
 import (
-	"math"
 	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -79,27 +77,14 @@ type (
 	value map[string]any // with one field, named after the type
 )
 
-// encode encodes spans of one provider. They share its resource.
+// encode encodes spans of one tracer. They share its scope and its provider's resource.
 func encode(spans []sdktrace.ReadOnlySpan) request {
-	out := resourceSpans{
-		Resource:  resource{attributes(spans[0].Resource().Attributes())},
-		SchemaURL: spans[0].Resource().SchemaURL(),
-	}
-	index := make(map[instrumentation.Scope]int)
+	from, of := spans[0].InstrumentationScope(), spans[0].Resource()
+	out := scopeSpans{Scope: scope{from.Name, from.Version, attributes(from.Attributes.ToSlice())}, SchemaURL: from.SchemaURL}
 	for _, s := range spans {
-		from := s.InstrumentationScope()
-		i, ok := index[from]
-		if !ok {
-			i = len(out.ScopeSpans)
-			index[from] = i
-			out.ScopeSpans = append(out.ScopeSpans, scopeSpans{
-				Scope:     scope{from.Name, from.Version, attributes(from.Attributes.ToSlice())},
-				SchemaURL: from.SchemaURL,
-			})
-		}
-		out.ScopeSpans[i].Spans = append(out.ScopeSpans[i].Spans, encodeSpan(s))
+		out.Spans = append(out.Spans, encodeSpan(s))
 	}
-	return request{[]resourceSpans{out}}
+	return request{[]resourceSpans{{resource{attributes(of.Attributes())}, []scopeSpans{out}, of.SchemaURL()}}}
 }
 
 func encodeSpan(s sdktrace.ReadOnlySpan) span {
@@ -153,51 +138,13 @@ func attributes(in []attribute.KeyValue) []keyValue {
 	return out
 }
 
+// encodeValue encodes the types of attributes that tarry's spans have, and any other as text.
 func encodeValue(v attribute.Value) value {
 	switch v.Type() {
 	case attribute.BOOL:
 		return value{"boolValue": v.AsBool()}
 	case attribute.INT64:
 		return value{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
-	case attribute.FLOAT64:
-		return value{"doubleValue": double(v.AsFloat64())}
-	case attribute.STRING:
-		return value{"stringValue": v.AsString()}
-	case attribute.BOOLSLICE:
-		return list(v.AsBoolSlice(), attribute.BoolValue)
-	case attribute.INT64SLICE:
-		return list(v.AsInt64Slice(), attribute.Int64Value)
-	case attribute.FLOAT64SLICE:
-		return list(v.AsFloat64Slice(), attribute.Float64Value)
-	case attribute.STRINGSLICE:
-		return list(v.AsStringSlice(), attribute.StringValue)
-	case attribute.BYTESLICE:
-		return value{"bytesValue": v.AsByteSlice()}
-	case attribute.SLICE:
-		return list(v.AsSlice(), func(v attribute.Value) attribute.Value { return v })
-	case attribute.MAP:
-		return value{"kvlistValue": map[string]any{"values": attributes(v.AsMap())}}
 	}
-	return value{}
-}
-
-// double returns a number that JSON does not have as a string.
-func double(f float64) any {
-	switch {
-	case math.IsNaN(f):
-		return "NaN"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	}
-	return f
-}
-
-func list[T any](in []T, of func(T) attribute.Value) value {
-	out := make([]value, len(in))
-	for i := range in {
-		out[i] = encodeValue(of(in[i]))
-	}
-	return value{"arrayValue": map[string]any{"values": out}}
+	return value{"stringValue": v.String()}
 }

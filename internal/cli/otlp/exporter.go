@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -30,7 +29,7 @@ const maxAnswer = 64 << 10
 // few enough for a duration.
 const maxRetryAfter = 1 << 30
 
-// Exporter sends spans to a collector. It is safe for concurrent use.
+// Exporter sends spans to a collector.
 type Exporter struct {
 	url     string
 	header  http.Header
@@ -129,18 +128,13 @@ func compress(b []byte) []byte {
 }
 
 // console writes spans to a file.
-type console struct {
-	mu sync.Mutex
-	w  io.Writer
-}
+type console struct{ w io.Writer }
 
-func (c *console) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c console) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
 	return json.NewEncoder(c.w).Encode(encode(spans))
 }
 
-func (c *console) Shutdown(context.Context) error { return nil }
+func (c console) Shutdown(context.Context) error { return nil }
 
 const (
 	defaultEndpoint = "http://localhost:4318"
@@ -155,7 +149,7 @@ func New(env func(name string) (string, bool), stdout io.Writer, userAgent strin
 	case "", "otlp":
 		return v.exporter(userAgent)
 	case "console":
-		return &console{w: stdout}, nil
+		return console{stdout}, nil
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is otlp, console or none, not %q", name)
 	}

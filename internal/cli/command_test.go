@@ -113,9 +113,8 @@ func TestByID(t *testing.T) {
 	id := object(t, w.must(t, "push", "mail", "x", "--in", "1h", "--json"))["id"].(string)
 	for _, args := range [][]string{
 		{"get", "mail", "--id", id},
-		{"get", "mail", id, "--id"},
 		{"get", "mail", "--id=" + id},
-		{"get", "--id", "mail", id},
+		{"get", "--id", id, "mail"},
 		{"reschedule", "mail", "--id", id, "--in", "2h"},
 		{"rearm", "mail", "--id", id, "--in", "3h"},
 		{"cancel", "mail", "--id", id},
@@ -168,7 +167,8 @@ func TestWrongUsage(t *testing.T) {
 		{args: "push mail x --ttr 25h", stderr: `tarry: push .*time to run.*`},
 		{args: "get mail", stderr: `tarry: KEY is missing.*`},
 		{args: "get mail x y", stderr: `tarry: too many arguments.*`},
-		{args: "get mail --id", stderr: `tarry: the id is missing.*`},
+		{args: "get mail --id", stderr: `tarry: flag needs an argument: --id .*`},
+		{args: "get mail --id=", stderr: `tarry: KEY is missing.*`},
 		{args: "get mail --id 042", stderr: `tarry: "042" is not an id.*`},
 		{args: "rearm mail --id 42 body --in 1s", stderr: `tarry: rearm by --id takes no body.*`},
 		{args: "ls mail --state gone", stderr: `tarry: --state "gone" is unknown.*`},

@@ -50,7 +50,7 @@ a finished message it shows how it ended; the body is gone.`,
 		}
 		return o.flush()
 	})
-	arg.add(cmd)
+	arg.add(cmd, 0)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the body alone, byte for byte")
 	return cmd
 }

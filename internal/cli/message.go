@@ -38,7 +38,7 @@ dead message.`,
 		}
 		return p.show(object, "cancelled %s %s", args[0], refText(ref))
 	})
-	arg.add(cmd)
+	arg.add(cmd, 0)
 	return cmd
 }
 
@@ -85,7 +85,7 @@ ready one, to the same time. Moving all asks first, or needs --yes.`,
 		}
 		return p.reschedule(ctx, c, args[0], ref, d, "rescheduled")
 	})
-	arg.add(cmd)
+	arg.add(cmd, 0)
 	one, many := cmd.Args, func() bool { return all || filter.given(cmd) }
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -93,7 +93,7 @@ ready one, to the same time. Moving all asks first, or needs --yes.`,
 			return usagef("choose with --all, --due-before, --error, …", "--limit is for many messages")
 		case !many():
 			return one(cmd, args)
-		case arg.id.given || len(args) > 1:
+		case arg.id != "" || len(args) > 1:
 			return usagef("leave KEY and --id away", "one message is named, and flags that choose many are given")
 		}
 		return exactly("QUEUE")(cmd, args)
@@ -139,8 +139,7 @@ func (p *Program) rearmCommand() *cobra.Command {
 		Short: "Postpone a message, or create it: a heartbeat",
 		Long: `Rearm gives the message with this key a new due time and keeps its body. If there is no such
 message, it creates one with the given body and flags. With --id it never creates one.`,
-		Example:     "  tarry rearm connections conn-7 '\"close it\"' --in 30s",
-		Annotations: map[string]string{"body": "may follow"},
+		Example: "  tarry rearm connections conn-7 '\"close it\"' --in 30s",
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ref, rest, err := arg.ref(args[1:])
 		if err != nil {
@@ -174,69 +173,42 @@ message, it creates one with the given body and flags. With --id it never create
 		}
 		return p.showPushed(r, tarry.Rearm)
 	})
-	arg.add(cmd)
+	arg.add(cmd, 1)
 	due.add(cmd)
 	message.add(cmd)
 	return cmd
 }
 
-// refArg is the argument KEY of commands on one message, with the flag --id that makes it an
-// id. "--id 42", "42 --id" and "--id=42" mean the same.
-type refArg struct{ id idValue }
+// refArg is the argument KEY of commands on one message, or the flag --id in its place.
+type refArg struct{ id string }
 
-// idValue is the value of a flag that may be given without one.
-type idValue struct {
-	given bool
-	value string // "" when left out
-}
-
-func (v *idValue) String() string { return v.value }
-func (v *idValue) Type() string   { return "id" }
-
-func (v *idValue) Set(s string) error {
-	v.given = true
-	if s != asArgument {
-		v.value = s
-	}
-	return nil
-}
-
-// asArgument is the value of --id when the id is the next argument; help shows it.
-const asArgument = "the argument"
-
-func (r *refArg) add(cmd *cobra.Command) {
-	f := cmd.Flags().VarPF(&r.id, "id", "", "name the message by its id instead of its key")
-	f.NoOptDefVal = asArgument
+// add adds the flag, and has cmd take so many arguments after KEY.
+func (r *refArg) add(cmd *cobra.Command, others int) {
+	cmd.Flags().StringVar(&r.id, "id", "", "name the message by its id instead of its key")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		names := []string{"QUEUE", "KEY"}
-		if r.id.given {
-			names[1] = "the id"
-		}
-		if r.id.value != "" {
+		if r.id != "" {
 			names = names[:1]
 		}
-		most := len(names)
-		if cmd.Annotations["body"] != "" {
-			most++
-		}
-		return atMost(most, names...)(cmd, args)
+		return atMost(len(names)+others, names...)(cmd, args)
 	}
 }
 
 // ref returns the message that the arguments after QUEUE name, and the remaining arguments.
 func (r *refArg) ref(args []string) (ref tarry.Ref, rest []string, err error) {
-	if !r.id.given {
+	if r.id == "" {
 		return tarry.ByKey(args[0]), args[1:], nil
 	}
-	s := r.id.value
-	if s == "" {
-		s, args = args[0], args[1:]
-	}
+	id, err := parseID(r.id)
+	return tarry.ByID(id), args, err
+}
+
+func parseID(s string) (tarry.ID, error) {
 	id, err := tarry.ParseID(s)
 	if err != nil {
-		return tarry.Ref{}, nil, usagef("an id is a decimal number such as 42", "%q is not an id", s)
+		return 0, usagef("an id is a decimal number such as 42", "%q is not an id", s)
 	}
-	return tarry.ByID(id), args, nil
+	return id, nil
 }
 
 // refText returns the name of a message for people.

@@ -243,9 +243,9 @@ func (f *filterFlags) limit(cmd *cobra.Command) {
 // ids parses the ids of a command that takes ids or a filter.
 func (f *filterFlags) ids(cmd *cobra.Command, args []string) (ids []tarry.ID, err error) {
 	for _, a := range args {
-		id, err := tarry.ParseID(a)
+		id, err := parseID(a)
 		if err != nil {
-			return nil, usagef("an id is a decimal number such as 42", "%q is not an id", a)
+			return nil, err
 		}
 		ids = append(ids, id)
 	}

@@ -23,7 +23,7 @@ type Program struct {
 	Args     []string  // without the program's name
 	Env      []string  // KEY=value, as in os.Environ; the last of a name wins
 	Stdin    io.Reader // message bodies and answers to questions
-	Stdout   io.Writer // results
+	Stdout   io.Writer // results; work lets several commands write to it at once
 	Stderr   io.Writer // errors, questions, progress
 	Terminal bool      // a person can answer a question
 	Now      func() time.Time

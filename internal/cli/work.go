@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +88,6 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	if os.Getpid() == 1 {
 		fmt.Fprintln(p.Stderr, "tarry: work runs as process 1 and reaps no processes that commands leave behind; give the container an init, as in docker run --init")
 	}
-	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout)}
 	cfg := &tarry.WorkerConfig{
 		Name:           w.name,
 		Concurrency:    w.concurrency,
@@ -109,7 +107,9 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 		}
 	}
 	worker := tarry.NewWorker(c, cfg)
-	tarry.Handle(worker, tarry.NewTopic[[]byte](queue), r.handle)
+	tarry.Handle(worker, tarry.NewTopic[[]byte](queue), func(ctx context.Context, m *tarry.Message[[]byte]) error {
+		return p.runCommand(ctx, argv, m)
+	})
 	if !w.quiet {
 		fmt.Fprintf(p.Stderr, "tarry: waiting for messages of %s; ctrl-C stops\n", queue)
 	}
@@ -158,31 +158,15 @@ const exitBury = 65
 // started still holds the pipe.
 const pipeGrace = 2 * time.Second
 
-// runner runs a command for each message.
-type runner struct {
-	p      *Program
-	argv   []string
-	stdout io.Writer
-}
-
-// sharedWriter lets many commands write to w. They inherit a file as it is; any other writer
-// gets a lock.
-func sharedWriter(w io.Writer) io.Writer {
-	if f, ok := w.(*os.File); ok {
-		return f
-	}
-	return &lockedWriter{w: w}
-}
-
-// handle runs the command for one message. Its exit status decides what becomes of the
+// runCommand runs the command for one message. Its exit status decides what becomes of the
 // message.
-func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
+func (p *Program) runCommand(ctx context.Context, argv []string, m *tarry.Message[[]byte]) error {
 	if strings.Contains(m.Key, "\x00") {
 		return tarry.Bury(errors.New("the key holds a NUL byte, so that no command can be given it in TARRY_KEY"))
 	}
-	tail := &tailWriter{to: r.p.Stderr, most: engine.MaxReason / 2}
-	cmd := exec.CommandContext(ctx, r.argv[0], r.argv[1:]...)
-	cmd.Env = append(r.p.Env[:len(r.p.Env):len(r.p.Env)],
+	tail := &tailWriter{to: p.Stderr, most: engine.MaxReason / 2}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(p.Env[:len(p.Env):len(p.Env)],
 		"TARRY_QUEUE="+m.Queue,
 		"TARRY_ID="+m.ID.String(),
 		"TARRY_KEY="+m.Key,
@@ -190,7 +174,7 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 		"TARRY_DUE="+formatTime(m.Due),
 	)
 	cmd.Stdin = bytes.NewReader(m.Body)
-	cmd.Stdout = r.stdout
+	cmd.Stdout = p.Stdout
 	cmd.Stderr = tail
 	cmd.WaitDelay = pipeGrace
 	ownGroup(cmd)
@@ -205,26 +189,15 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
-	failed := &commandError{err: err, tail: tail.String()}
+	failed := err
+	if text := tail.String(); text != "" {
+		failed = fmt.Errorf("%w: %s", err, text)
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitBury {
 		return tarry.Bury(failed)
 	}
 	return failed
 }
-
-// commandError is the failure of a command, with the end of its standard error.
-type commandError struct {
-	err  error
-	tail string
-}
-
-func (e *commandError) Error() string {
-	if e.tail == "" {
-		return e.err.Error()
-	}
-	return e.err.Error() + ": " + e.tail
-}
-func (e *commandError) Unwrap() error { return e.err }
 
 // tailWriter passes on what is written to it, and keeps the last bytes. It ignores a failure
 // to pass on, which is not the command's fault. Only one goroutine may write.
@@ -246,16 +219,4 @@ func (t *tailWriter) Write(b []byte) (int, error) {
 // String returns the kept bytes as valid UTF-8, trimmed of white space.
 func (t *tailWriter) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.buf), ""))
-}
-
-// lockedWriter lets many goroutines write; their writes do not mix.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (w *lockedWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.w.Write(b)
 }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 )
 
 // heldLine is what Hold writes once everything is pushed.
@@ -45,12 +43,6 @@ func waitHeld(r io.Reader) error {
 	}
 	return nil
 }
-
-// listAll is the most messages to be looked for one by one; of more only a sample is.
-const listAll = 1_000_000
-
-// sample is how many keys are looked up in a sample.
-const sample = 10_000
 
 // recover lets another process push n messages, and kills it with -9 right after the last
 // answer. It measures from opening the store until the first message is pushed and leased.
@@ -119,55 +111,25 @@ func (t *trial) holdAndKill(ctx context.Context) error {
 	return err
 }
 
-// verify counts the messages by the store's counters, and looks for their keys: for all by
-// listing, or for a sample of many. The greater number of missing messages counts.
+// verify counts the messages by the store's counters, and lists them to look for their keys.
+// The greater number of missing messages counts.
 func (t *trial) verify(ctx context.Context) error {
 	q, err := t.c.Queue(ctx, t.queue)
 	if err != nil {
 		return err
 	}
 	t.result.Counted = q.Scheduled + q.Ready
-	missing := max(int64(t.N)-t.result.Counted, 0)
-	looked := t.lookAll
 	t.result.Checked, t.result.Verified = t.N, "counters and the keys of all messages listed"
-	if t.N > listAll {
-		looked = t.lookSample
-		t.result.Checked, t.result.Verified = sample, "counters and a sample of keys looked up"
-	}
-	n, err := looked(ctx)
-	if err != nil {
-		return err
-	}
-	t.result.Lost = max(missing, n)
-	return nil
-}
-
-func (t *trial) lookAll(ctx context.Context) (missing int64, err error) {
-	found := make([]bool, t.N)
-	missing = int64(t.N)
+	found, missing := make([]bool, t.N), int64(t.N)
 	for m, err := range t.c.ListWhere(ctx, tarry.Filter{Queue: t.queue, States: []tarry.State{tarry.Scheduled, tarry.Ready}}) {
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if i := index(m.Key); i >= 0 && i < t.N && !found[i] {
 			found[i] = true
 			missing--
 		}
 	}
-	return missing, nil
-}
-
-func (t *trial) lookSample(ctx context.Context) (missing int64, err error) {
-	for range sample {
-		i := rand.IntN(t.N)
-		_, err := t.c.Get(ctx, tarry.ByKey(key(i)).Of(t.queue))
-		switch engine.Code(err) {
-		case "":
-		case "not_found":
-			missing++
-		default:
-			return 0, err
-		}
-	}
-	return missing, nil
+	t.result.Lost = max(int64(t.N)-t.result.Counted, missing)
+	return nil
 }

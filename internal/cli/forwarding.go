@@ -18,19 +18,15 @@ import (
 // its intakes, while serve runs.
 type forwarding struct {
 	p      *Program
-	path   string // of the --config file
+	path   string // of the --config file; "": none
 	router *forward.Router
 	runner *intake.Runner
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// startForwarding begins to forward and to take. Without a --config file there is never
-// anything to do.
+// startForwarding begins to forward and to take.
 func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, f *flows, s *serveFlags, spans *spans, logger *slog.Logger) (*forwarding, error) {
-	if p.settings.file.path == "" {
-		return &forwarding{}, nil
-	}
 	drain := s.drain
 	if drain == 0 {
 		drain = -1
@@ -75,7 +71,7 @@ func (h *forwarding) set(f *flows) error {
 
 // reload uses the routes and intakes now in the file, unless they are wrong.
 func (h *forwarding) reload() {
-	if h.router == nil {
+	if h.path == "" {
 		return
 	}
 	file, err := readConfig(h.path)
@@ -95,19 +91,8 @@ func (h *forwarding) reload() {
 	fmt.Fprintf(h.p.Stderr, "tarry: %s was read again: %s\n", h.path, &f)
 }
 
-// intakes returns what the intakes do.
-func (h *forwarding) intakes() []intake.Status {
-	if h.runner == nil {
-		return nil
-	}
-	return h.runner.Status()
-}
-
 // end stops forwarding and taking, and waits until routes and intakes have drained.
 func (h *forwarding) end() error {
-	if h.router == nil {
-		return nil
-	}
 	h.cancel()
 	return <-h.ended
 }

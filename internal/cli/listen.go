@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -141,16 +140,6 @@ func (g *guardFlags) check() error {
 		return usagef("give one of them", "both --tokens and --insecure are given")
 	}
 	return nil
-}
-
-// checkAddress refuses an open address without protection, unless that was asked for.
-func (g *guardFlags) checkAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "localhost" {
-		return nil // open to others or not: the listener will show
-	}
-	ip, _ := netip.ParseAddr(host) // a name gives no address, and counts as open to others
-	return g.checkExposed(address, &net.TCPAddr{IP: ip.AsSlice()})
 }
 
 // exposed reports whether other machines can reach a listener at this address. It checks the

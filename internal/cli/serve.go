@@ -189,8 +189,11 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		Logger:          logger,
 	}
 	serving, end := context.WithCancel(ctx)
-	defer end()
 	served, serving := errgroup.WithContext(serving)
+	defer func() {
+		end()
+		_ = served.Wait()
+	}()
 	opening := server.NewOpening(cfg)
 	if on.http != nil {
 		// This answers probes while the store is being opened.
@@ -199,26 +202,20 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	notify(logger, "STATUS=opening the store")
 	c, err := s.open(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.push, Logger: logger, Meter: meter})
 	if err != nil {
-		end()
-		_ = served.Wait()
 		return err
 	}
 	metrics.Watch(c)
 	front, err := s.beanstalk.open(p, c, on, guard, metrics, cfg)
 	if err != nil {
-		end()
-		_ = served.Wait()
 		return errors.Join(err, c.Close())
 	}
 	forwarding, err := p.startForwarding(ctx, c, &flows, s, spans, logger)
 	if err != nil {
-		end()
-		_ = served.Wait()
 		return errors.Join(err, c.Close())
 	}
 	endSchedules := runSchedules(c, logger)
-	cfg.Intakes = forwarding.intakes
-	metrics.WatchIntakes(forwarding.intakes)
+	cfg.Intakes = forwarding.runner.Status
+	metrics.WatchIntakes(forwarding.runner.Status)
 	if front != nil {
 		served.Go(func() error { return front.Serve(serving, on.beanstalk) })
 	}
@@ -296,7 +293,7 @@ func (s *serveFlags) check() error {
 			return usagef("give the name alone, without http:// and port", "--host: %v", err)
 		}
 	}
-	return cmp.Or(s.guard.check(), s.guard.checkAddress(s.http), s.beanstalk.check(s.store, s.maxBody, &s.guard))
+	return cmp.Or(s.guard.check(), s.beanstalk.check(s.store, s.maxBody, &s.guard))
 }
 
 // pages serves the dashboard, and the API beside it.

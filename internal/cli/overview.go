@@ -19,7 +19,7 @@ import (
 type queueRow struct {
 	tarry.QueueInfo
 	trend           *wire.Happened // nil: nothing keeps trends
-	late            wire.Times     // how late messages were; empty: none was handed out, or it is not known
+	late            wire.Times     // how late messages were; of none: it is not known
 	pushed, handled float64        // a second, in the last minute
 
 	bad  int     // number of its problems
@@ -28,10 +28,13 @@ type queueRow struct {
 
 // overview is the queues and the problems at one moment, for tarry status and tarry top.
 type overview struct {
-	finder
-	hurry  time.Duration // how long to look for problems, and so perhaps find fewer; 0: until all are found
-	trends bool          // a server keeps trends
-	more   bool          // there are more queues than these
+	now      time.Time
+	late     time.Duration // messages ready for at least this long are late
+	problems []problem
+	unshown  bool // there are more problems
+
+	trends bool // a server keeps trends
+	more   bool // there are more queues than these
 	rows   []*queueRow
 
 	sum             tarry.QueueInfo // counts of all rows
@@ -61,27 +64,11 @@ func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Du
 		delete(trends, q.Queue)
 	}
 	for _, name := range slices.Sorted(maps.Keys(trends)) { // queues that no longer hold anything
-		if t := trends[name]; !o.more && latenessKnown(&t.Lateness) {
+		if t := trends[name]; !o.more && t.Lateness.Count > 0 {
 			o.add(tarry.QueueInfo{Queue: name}, t, step)
 		}
 	}
-	return o.problemsOf(ctx, c)
-}
-
-// problemsOf finds the problems, or as many as it can in a hurry.
-func (o *overview) problemsOf(ctx context.Context, c *tarry.Client) error {
-	limit := ctx
-	if o.hurry > 0 {
-		var cancel context.CancelFunc
-		limit, cancel = context.WithTimeout(ctx, o.hurry)
-		defer cancel()
-	}
-	err := o.find(limit, c, o.rows)
-	o.count(o.rows)
-	if limit.Err() != nil && ctx.Err() == nil {
-		return nil
-	}
-	return err
+	return o.find(ctx, c)
 }
 
 // add adds a queue.
@@ -92,10 +79,7 @@ func (o *overview) add(q tarry.QueueInfo, t *wire.QueueTrend, step time.Duration
 	}
 	if t != nil {
 		r.trend = &t.Happened
-		r.pushed, r.handled = perSecond(t.Spark.Pushed, step), perSecond(t.Spark.Acked, step)
-		if latenessKnown(&t.Lateness) {
-			r.late = t.Lateness
-		}
+		r.late, r.pushed, r.handled = t.Lateness, perSecond(t.Spark.Pushed, step), perSecond(t.Spark.Acked, step)
 	}
 	o.rows = append(o.rows, r)
 
@@ -148,11 +132,6 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 	}
 }
 
-// latenessKnown reports whether any messages were handed out, so that lateness is known.
-func latenessKnown(t *wire.Times) bool {
-	return t.Count > 0 && t.P50 != nil && t.P99 != nil && t.Max != nil
-}
-
 type problem = server.Problem
 
 // about returns the message of a problem, after the queue if there is one.
@@ -163,70 +142,54 @@ func about(p *problem) string {
 	return p.Queue + ": " + p.Message
 }
 
-// finder finds problems, for tarry status and tarry top.
-type finder struct {
-	late time.Duration // messages ready for at least this long are late
-	now  time.Time
-
-	Problems []problem `json:"problems"`
-	unshown  bool      // there are more problems
-}
-
 // readiness asks whether the store is ready. A store that is not ready is a problem but no
 // error, unless ctx has ended.
-func (f *finder) readiness(ctx context.Context, c *tarry.Client) (ready bool, err error) {
+func (o *overview) readiness(ctx context.Context, c *tarry.Client) (ready bool, err error) {
 	err = c.Ready(ctx)
 	if err == nil || ctx.Err() != nil {
 		return err == nil, err
 	}
 	told := wire.Shown(err)
-	f.Problems = append(f.Problems, problem{Problem: "not_ready", Message: told.Message, Hint: cmp.Or(told.Hint, "see to what is behind the engine, and to the server's log")})
+	o.problems = append(o.problems, problem{Problem: "not_ready", Message: told.Message, Hint: cmp.Or(told.Hint, "see to what is behind the engine, and to the server's log")})
 	return false, nil
 }
 
-// find asks the server for problems, or finds those of a directly opened store.
-func (f *finder) find(ctx context.Context, c *tarry.Client, rows []*queueRow) error {
-	e, ok := c.Engine().(*httpengine.Engine)
-	if !ok {
-		scan := server.Scan{Late: f.late, Now: f.now}
-		found, err := scan.Problems(ctx, c, func(yield func(tarry.QueueInfo, error) bool) {
-			for _, r := range rows {
+// find asks the server for problems, or finds those of a directly opened store. With an error
+// it keeps those found all the same.
+func (o *overview) find(ctx context.Context, c *tarry.Client) (err error) {
+	var told wire.Problems
+	if e, ok := c.Engine().(*httpengine.Engine); ok {
+		told, err = fetchJSON[wire.Problems](ctx, e, "/v1/problems", wire.ProblemsQuery(o.late))
+	} else {
+		scan := server.Scan{Late: o.late, Now: o.now}
+		told.Problems, err = scan.Problems(ctx, c, func(yield func(tarry.QueueInfo, error) bool) {
+			for _, r := range o.rows {
 				if !yield(r.QueueInfo, nil) {
 					return
 				}
 			}
 		})
-		f.Problems = append(f.Problems, found...)
-		return err
 	}
-	told, err := fetchJSON[wire.Problems](ctx, e, "/v1/problems", wire.ProblemsQuery(f.late))
-	if err != nil {
-		return err
-	}
-	f.Problems, f.unshown = append(f.Problems, told.Problems...), told.More
-	return nil
-}
-
-// count sets how many problems each queue has.
-func (f *finder) count(rows []*queueRow) {
+	o.problems, o.unshown = append(o.problems, told.Problems...), told.More
 	of := make(map[string]int)
-	for _, p := range f.Problems {
+	for _, p := range o.problems {
 		of[p.Queue]++
 	}
-	for _, r := range rows {
+	for _, r := range o.rows {
 		r.bad = of[r.Queue]
 	}
+	return err
 }
 
 // printProblems writes problems for people.
-func printProblems(o *printer, f *finder) {
-	if len(f.Problems) == 0 {
+func printProblems(o *printer, v *overview) {
+	if len(v.problems) == 0 {
 		o.say("no problems")
 	}
-	for _, x := range f.Problems {
+	for _, x := range v.problems {
 		o.say("! %s\n  %s", oneCell(about(&x)), x.Hint)
 	}
-	if f.unshown {
+	if v.unshown {
 		o.say("! there may be more problems than these")
 	}
 }

@@ -41,8 +41,7 @@ and does not wait for the store.`,
 		if err != nil {
 			return err
 		}
-		s := status{watched: w, Counts: c.Capabilities().Count}
-		s.finder = finder{late: late, now: p.Now(), Problems: []problem{}}
+		s := status{watched: w, Counts: c.Capabilities().Count, overview: overview{late: late, now: p.Now()}}
 		if err := s.ask(ctx, c); err != nil {
 			return err
 		}
@@ -51,7 +50,7 @@ and does not wait for the store.`,
 		if err := o.flush(); err != nil {
 			return err
 		}
-		if n := len(s.Problems); n > 0 {
+		if n := len(s.problems); n > 0 {
 			return failedf(nil, "each is shown with what to do", "there %s %s", isAre(n), counted(n, "problem"))
 		}
 		return nil
@@ -126,14 +125,25 @@ func holds(q *tarry.QueueInfo) string {
 	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", q.Scheduled, q.Ready, q.Leased, q.Dead)
 }
 
-// status is the state at one moment.
+// status is the state at one moment, as --json prints it.
 type status struct {
 	watched
 	overview
-	Ready     bool
-	Counts    bool                   // the engine can count messages
-	beanstalk *wire.BeanstalkClients // of the server; nil: it serves none
-	intakes   []wire.Intake          // of the server
+	Ready      bool        `json:"ready"`
+	Counts     bool        `json:"counts"` // the engine can count messages
+	Scheduled  int64       `json:"scheduled"`
+	ReadyNow   int64       `json:"ready_messages"`
+	Leased     int64       `json:"leased"`
+	Dead       int64       `json:"dead"`
+	NextDue    wire.Time   `json:"next_due"`
+	Oldest     wire.Time   `json:"oldest_ready"`
+	LateBySecs float64     `json:"late_seconds"` // how long the oldest has been ready
+	Trends     bool        `json:"trends"`       // the server keeps trends, and so lateness
+	Queues     []*queueRow `json:"queues"`
+	Problems   []problem   `json:"problems"`
+
+	Beanstalk *wire.BeanstalkClients `json:"beanstalk,omitempty"` // of the server; nil: it serves none
+	Intakes   []wire.Intake          `json:"intakes,omitempty"`   // of the server
 }
 
 // ask asks for everything. If the store is not ready, that is one problem among others, and
@@ -147,15 +157,15 @@ func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
 		if err != nil {
 			return err
 		}
-		s.beanstalk = told.Beanstalk
+		s.Beanstalk = told.Beanstalk
 		all, err := fetchJSON[wire.Intakes](ctx, e, "/v1/intakes", "")
 		if err != nil && !errors.Is(err, tarry.ErrNotFound) { // an older server has no such path
 			return err
 		}
-		s.intakes = all.Intakes
+		s.Intakes = all.Intakes
 	}
 	if !s.Counts {
-		if err := s.find(ctx, c, nil); s.Ready {
+		if err := s.find(ctx, c); s.Ready {
 			return err
 		}
 		return nil
@@ -170,38 +180,16 @@ func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
 	return nil
 }
 
-// MarshalJSON returns the status as --json prints it.
-func (s *status) MarshalJSON() ([]byte, error) {
-	object := struct {
-		watched
-		Ready      bool        `json:"ready"`
-		Counts     bool        `json:"counts"`
-		Scheduled  int64       `json:"scheduled"`
-		ReadyNow   int64       `json:"ready_messages"`
-		Leased     int64       `json:"leased"`
-		Dead       int64       `json:"dead"`
-		NextDue    wire.Time   `json:"next_due"`
-		Oldest     wire.Time   `json:"oldest_ready"`
-		LateBySecs float64     `json:"late_seconds"` // how long the oldest has been ready
-		Trends     bool        `json:"trends"`       // the server keeps trends, and so lateness
-		Queues     []*queueRow `json:"queues"`
-		Problems   []problem   `json:"problems"`
-
-		Beanstalk *wire.BeanstalkClients `json:"beanstalk,omitempty"`
-		Intakes   []wire.Intake          `json:"intakes,omitempty"`
-	}{
-		watched: s.watched, Ready: s.Ready, Counts: s.Counts,
-		Scheduled: s.sum.Scheduled, ReadyNow: s.sum.Ready, Leased: s.sum.Leased, Dead: s.sum.Dead,
-		Trends: s.trends, Queues: append([]*queueRow{}, s.rows...), Problems: s.Problems,
-		Beanstalk: s.beanstalk, Intakes: s.intakes,
-	}
+// fill sets what is printed from the overview.
+func (s *status) fill() {
+	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.sum.Scheduled, s.sum.Ready, s.sum.Leased, s.sum.Dead
+	s.Trends, s.Queues, s.Problems = s.trends, append([]*queueRow{}, s.rows...), append([]problem{}, s.problems...)
 	if s.next != nil {
-		object.NextDue.Time = s.next.NextDue
+		s.NextDue.Time = s.next.NextDue
 	}
 	if s.oldest != nil {
-		object.Oldest.Time, object.LateBySecs = s.oldest.OldestReady, max(0, s.now.Sub(s.oldest.OldestReady)).Seconds()
+		s.Oldest.Time, s.LateBySecs = s.oldest.OldestReady, max(0, s.now.Sub(s.oldest.OldestReady)).Seconds()
 	}
-	return json.Marshal(object)
 }
 
 // MarshalJSON returns the queue as the API writes it, and the lateness if it is known.
@@ -216,6 +204,7 @@ func (r *queueRow) MarshalJSON() ([]byte, error) {
 
 func (s *status) print(o *printer) {
 	if o.p.json {
+		s.fill()
 		o.object(s)
 		return
 	}
@@ -224,11 +213,11 @@ func (s *status) print(o *printer) {
 		state = "not ready"
 	}
 	o.say("%s: %s", s.watched.String(), state)
-	printProblems(o, &s.finder)
-	if b := s.beanstalk; b != nil {
+	printProblems(o, &s.overview)
+	if b := s.Beanstalk; b != nil {
 		o.say("clients of beanstalkd: %s, %d waiting for a job", counted(b.Connections, "connection"), b.Waiting)
 	}
-	for _, i := range s.intakes {
+	for _, i := range s.Intakes {
 		o.say("intake %s into %s: %s, %d taken, %d pushed, %s, %d refused, %d unacked",
 			i.Name, i.Queue, i.State, i.Taken, i.Pushed, counted(i.Doubles, "double"), i.Refused, i.Unacked)
 	}

@@ -70,7 +70,7 @@ func TestStatusHidesSecrets(t *testing.T) {
 func TestStatusOfManyQueues(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
-	s := status{overview: overview{finder: finder{late: time.Minute, now: time.Now()}}, Counts: true}
+	s := status{overview: overview{late: time.Minute, now: time.Now()}, Counts: true}
 	for i := range 100 {
 		q := engine.QueueInfo{Queue: fmt.Sprintf("q%02d", i), Scheduled: 1}
 		if i == 77 {

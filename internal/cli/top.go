@@ -32,10 +32,6 @@ const (
 	topSpan = 5 * time.Minute // of lateness
 	topStep = 10 * time.Second
 	topMost = 10_000 // queues
-
-	// topHurry is how long a look may take to find problems, so that many queues with dead
-	// messages do not hold up the rest.
-	topHurry = 2 * time.Second
 )
 
 func (p *Program) topCommand() *cobra.Command {
@@ -120,7 +116,7 @@ func (p *Program) console() (in, out *os.File) {
 func (p *Program) topLook(ctx context.Context, c *tarry.Client, late time.Duration) (*overview, error) {
 	ctx, cancel := withTimeout(ctx, p.target.timeout)
 	defer cancel()
-	o := &overview{hurry: topHurry, finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
+	o := &overview{late: late, now: p.Now()}
 	if _, err := o.readiness(ctx, c); err != nil {
 		return o, err
 	}
@@ -162,7 +158,7 @@ func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w 
 		printTop(o, v, rows, w)
 		return o.flush()
 	}
-	r := round{wire.Time{Time: v.now.UTC()}, w, v.more, []wire.LiveQueue{}, v.Problems}
+	r := round{wire.Time{Time: v.now.UTC()}, w, v.more, []wire.LiveQueue{}, append([]problem{}, v.problems...)}
 	for _, row := range rows {
 		q := wire.LiveQueue{PushedPerS: row.pushed, AckedPerS: row.handled, Trend: row.trend}
 		q.SetInfo(&row.QueueInfo)
@@ -175,7 +171,7 @@ func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w 
 // printTop prints a round as a table.
 func printTop(o *printer, v *overview, rows []*queueRow, w watched) {
 	o.say("%s, %s", w.String(), formatTime(v.now))
-	printProblems(o, &v.finder)
+	printProblems(o, v)
 	o.say("%s", v.sums())
 	if v.more {
 		o.say("there are more queues than these, which are the first by name")

@@ -55,7 +55,7 @@ func (s *topScreen) page() (head []string, n int, line func(i int) string) {
 	case s.over == "?":
 		lines = helpLines
 	case s.over == "!":
-		head, lines = []string{styleHead.Styled(counted(len(s.Problems), "problem"))}, s.wrapped()
+		head, lines = []string{styleHead.Styled(counted(len(s.problems), "problem"))}, s.wrapped()
 	case s.open != "":
 		head, lines = s.queueHead(), s.forecastLines()
 	default:
@@ -94,7 +94,7 @@ func (s *topScreen) listHead() []string {
 	if s.more {
 		lines = append(lines, styleBad.Styled(fmt.Sprintf("there are more queues; %d of them are shown", len(s.rows))))
 	}
-	lines = append(append(lines, s.stale()...), s.worst(s.Problems, max(1, s.height/5))...)
+	lines = append(append(lines, s.stale()...), s.worst(s.problems, max(1, s.height/5))...)
 	lines = append(lines, styleHead.Styled(s.cells(func(c *column) string {
 		switch {
 		case c == s.by && s.reverse:
@@ -126,7 +126,7 @@ func (s *topScreen) worst(all []problem, most int) (lines []string) {
 
 // wrapped returns all problems, with what to do about each.
 func (s *topScreen) wrapped() (lines []string) {
-	for _, p := range s.Problems {
+	for _, p := range s.problems {
 		text := styleBad.Styled("! "+shown(oneCell(about(&p)))) + "\n  " + shown(p.Hint)
 		lines = append(lines, strings.Split(ansi.Wrap(text, s.width, ""), "\n")...)
 	}
@@ -171,7 +171,7 @@ func (s *topScreen) queueHead() []string {
 		late = fmt.Sprintf("in %s: %d handled, %d retried, %d died; lateness p50 %s, p99 %s, worst %s", lasting(topSpan), h.Acked, h.Retried, h.Died,
 			lateBy(row.late.P50).text, lateBy(row.late.P99).text, lateBy(row.late.Max).text)
 	}
-	wrong := slices.DeleteFunc(slices.Clone(s.Problems), func(p problem) bool { return p.Queue != s.open })
+	wrong := slices.DeleteFunc(slices.Clone(s.problems), func(p problem) bool { return p.Queue != s.open })
 	lines := []string{
 		name,
 		holds(&row.QueueInfo) + ", " + counted(int(row.Finished), "key") + " remembered, " + counted(int(row.History), "message") + " in the history",

@@ -42,13 +42,13 @@ func liveQueue(name string, ready int64, p99 float64) queueAt {
 
 // lookedAt is a look that found queues, and problems beside theirs.
 func lookedAt(now time.Time, queues []queueAt, problems ...problem) looked {
-	o := &overview{finder: finder{late: server.LateAfter, now: now, Problems: problems}, trends: len(queues) > 0 && queues[0].trend != nil}
+	o := &overview{late: server.LateAfter, now: now, problems: problems, trends: len(queues) > 0 && queues[0].trend != nil}
 	for _, q := range queues {
 		o.add(q.QueueInfo, q.trend, topStep)
 	}
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
-	if err := o.problemsOf(context.Background(), c); err != nil {
+	if err := o.find(context.Background(), c); err != nil {
 		panic(err)
 	}
 	return looked{overview: o}

@@ -53,11 +53,7 @@ func writeMode(t *testing.T, path, content string, mode os.FileMode) {
 // An audit log that was moved away goes on in a new file.
 func TestAuditFileThatIsRotated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
-	a, err := openAuditFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.f.Close() }()
+	a := auditFile(path)
 	line := func(s string) {
 		t.Helper()
 		if _, err := a.Write([]byte(s)); err != nil {

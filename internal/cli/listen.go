@@ -181,7 +181,6 @@ type guarding struct {
 	guard *access.Guard
 	audit *access.Audit
 	cert  *server.Certificate // nil: no TLS
-	file  *auditFile
 }
 
 // open opens the files.
@@ -194,10 +193,12 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 	}()
 	to := io.Writer(p.Stderr)
 	if g.auditLog != "" {
-		if o.file, err = openAuditFile(g.auditLog); err != nil {
+		f, err := auditFile(g.auditLog).open()
+		if err != nil {
 			return o, usagef("name a file that can be written to", "--audit-log: %v", err)
 		}
-		to = newLossyWriter(o.file, false)
+		_ = f.Close()
+		to = newLossyWriter(auditFile(g.auditLog), false)
 	}
 	o.audit = access.NewAudit(to)
 	o.audit.Logger = logger
@@ -231,9 +232,6 @@ func (o *guarding) refresh() {
 func (o *guarding) close() {
 	if o.audit != nil {
 		o.audit.Close()
-	}
-	if o.file != nil {
-		_ = o.file.f.Close()
 	}
 }
 

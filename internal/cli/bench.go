@@ -124,12 +124,14 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 		}
 	}
 	b.cfg.Dir, _ = diskDir(b.cfg.Store)
-	b.cfg.Open = openBench
+	b.cfg.Open = openStore
 	b.cfg.Hold = func(ctx context.Context, queue string, n int) *exec.Cmd {
 		return p.hold(ctx, &b.cfg, queue, n, b.quiet)
 	}
-	if !b.quiet {
-		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+	b.cfg.Progress = func(line string) {
+		if !b.quiet {
+			fmt.Fprintln(p.Stderr, line)
+		}
 	}
 	if b.hold != "" {
 		return bench.Hold(cmd.Context(), b.cfg, b.hold, p.Stdout)
@@ -141,9 +143,7 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 		failed error
 	)
 	for _, s := range scenarios {
-		if b.cfg.Progress != nil {
-			b.cfg.Progress(s + ": begins")
-		}
+		b.cfg.Progress(s + ": begins")
 		r, err := bench.Run(cmd.Context(), s, b.cfg)
 		if (errors.Is(err, bench.ErrNoRecover) || errors.Is(err, bench.ErrNoRaw)) && len(scenarios) > 1 {
 			notes = append(notes, s+" was left out: "+err.Error())
@@ -167,12 +167,6 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 		fmt.Fprintln(p.Stderr, n)
 	}
 	return failed
-}
-
-// openBench opens a store to be measured. Its clients combine calls only where the engine
-// itself does.
-func openBench(ctx context.Context, store string) (*tarry.Client, error) {
-	return openStore(ctx, store, nil)
 }
 
 func benchError(scenario string, err error) error {

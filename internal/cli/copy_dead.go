@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -122,7 +123,7 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 			delete(places, m.ID)
 		}
 	}
-	settled, err := q.to.Settle(ctx, nonEmpty(burials))
+	settled, err := q.to.Settle(ctx, slices.DeleteFunc(burials, func(s tarry.Settlement) bool { return s.Token == "" }))
 	if err != nil {
 		return notBuried(q.name, born, err)
 	}
@@ -135,26 +136,12 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	return full
 }
 
-// nonEmpty leaves out empty settlements.
-func nonEmpty(all []tarry.Settlement) (some []tarry.Settlement) {
-	for i := range all {
-		if all[i].Token != "" {
-			some = append(some, all[i])
-		}
-	}
-	return some
-}
-
 // notBuried returns the error of a chunk that could not be buried.
 func notBuried(queue string, n int, err error) error {
 	what := fmt.Sprintf("up to %s of %s, dead in FROM, may be alive in TO", counted(n, "message"), queue)
 	hint := "purge the queue there, before anybody works on it; somebody else may lease from it, or its settings hold leases back"
-	return failedf(err, hint, "%s%s", what, because(err))
-}
-
-func because(err error) string {
-	if err == nil {
-		return ""
+	if err != nil {
+		what += ": " + err.Error()
 	}
-	return ": " + err.Error()
+	return failedf(err, hint, "%s", what)
 }

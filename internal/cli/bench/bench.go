@@ -30,12 +30,12 @@ type Config struct {
 
 	Keep bool // the store may hold messages, and is not removed
 
-	// Open opens a store.
-	Open func(ctx context.Context, store string) (*tarry.Client, error)
+	// Open opens a store, with a Config of nil.
+	Open func(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error)
 	// Hold returns a command, not started, that calls the function Hold on the same store, with
 	// its standard output.
 	Hold func(ctx context.Context, queue string, n int) *exec.Cmd
-	// Progress is called with the progress of a scenario; it may be nil.
+	// Progress is called with the progress of a scenario.
 	Progress func(line string)
 }
 
@@ -69,9 +69,6 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 		}
 	}
 	cfg.N = cmp.Or(cfg.N, defaultN[scenario])
-	if cfg.Progress == nil {
-		cfg.Progress = func(string) {}
-	}
 	t := &trial{
 		Config: cfg, scenario: scenario,
 		// A queue of its own, so that a shared store may hold something already.
@@ -115,7 +112,7 @@ func (t *trial) prepare(ctx context.Context) (tidy func() error, err error) {
 			return nil, err
 		}
 	}
-	if t.c, err = t.Open(ctx, t.Store); err != nil {
+	if t.c, err = t.Open(ctx, t.Store, nil); err != nil {
 		_ = remove()
 		return nil, err
 	}

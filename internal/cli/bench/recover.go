@@ -16,10 +16,7 @@ const heldLine = "held"
 // Hold is the work of the other process of recover. It pushes n messages to a queue of the
 // store, says so on w, and waits until ctx ends.
 func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
-	if cfg.Progress == nil {
-		cfg.Progress = func(string) {}
-	}
-	c, err := cfg.Open(ctx, cfg.Store)
+	c, err := cfg.Open(ctx, cfg.Store, nil)
 	if err != nil {
 		return err
 	}
@@ -51,7 +48,7 @@ func (t *trial) recover(ctx context.Context) error {
 	t.result.Batch = fillBatch
 	// An engine that lets the other side wait holds no messages itself, so killing its process
 	// would show nothing.
-	if caps := t.c.Capabilities(); !caps.Durable || caps.LeaseWait || t.Hold == nil {
+	if caps := t.c.Capabilities(); !caps.Durable || caps.LeaseWait {
 		return ErrNoRecover
 	}
 	// The other process needs the store for itself.
@@ -63,7 +60,7 @@ func (t *trial) recover(ctx context.Context) error {
 	}
 	t.Progress("recover: killed; opening the store again")
 	start := time.Now()
-	c, err := t.Open(ctx, t.Store)
+	c, err := t.Open(ctx, t.Store, nil)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/secretfile"
@@ -39,20 +38,6 @@ type title struct {
 }
 
 func (t title) of() string { return cmp.Or(t.Name, t.Queue) }
-
-// titles completes the names of the entries of a section.
-func (p *Program) titles(s *section) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		file, err := readConfig(configPath(p, cmd))
-		var all []title
-		if err == nil && len(args) == 0 && json.Unmarshal(file.sections[s.name], &all) == nil {
-			for _, t := range all {
-				names = append(names, t.of())
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
 
 // entry is an entry as written in the file. It describes a T.
 type entry[T any] interface {

@@ -82,7 +82,6 @@ source_file and a target_file, are not shown.`,
 // onIntake makes cmd a command on the intake that its argument names.
 func (p *Program) onIntake(cmd *cobra.Command, do func(ctx context.Context, i *intake.Intake, s *intakeSettings) error) *cobra.Command {
 	cmd.Args = exactly("NAME")
-	cmd.ValidArgsFunction = p.titles(&intakesSection)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		intakes, settings, err := p.intakes()
 		if err != nil {

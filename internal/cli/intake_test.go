@@ -173,9 +173,6 @@ mail  mail  redis://xxxxx@h\?\S+  nats://h  keep  (24h|1d)  5s
 	if after, err := os.ReadFile(config); err != nil || string(after) != string(data) {
 		t.Errorf("the file is %s, %v", after, err)
 	}
-	if out := (world{}).must(t, "__complete", "intake", "test", "--config", config, ""); !strings.HasPrefix(out, "shop\nmail\n") {
-		t.Errorf("completion offers %q", out)
-	}
 	steps(
 		step{args: "intake rm shop", stdout: `removed the intake shop, from \S+c.json; .*\n`},
 		step{args: "intake rm mail", stdout: `removed the intake mail, from \S+c.json; .*\n`},

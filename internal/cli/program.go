@@ -49,9 +49,6 @@ type Program struct {
 func (p *Program) Run(ctx context.Context) int {
 	root := p.root()
 	root.SetArgs(p.Args)
-	root.SetIn(p.Stdin)
-	root.SetOut(p.Stdout)
-	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -85,10 +82,9 @@ the JSON file named by --config or TARRY_CONFIG.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 4 conflict (exists, leased, not due, stale); 5 server or store not reachable.`,
-		Version:           readBuild().text(),
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Version:       readBuild().text(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			p.began = true
 			return p.settings.load(p, cmd)
@@ -104,13 +100,20 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
 		p.demoCommand(), p.benchCommand(),
-		p.completionCommand(), p.versionCommand(),
+		p.versionCommand(),
 	)
 	markSettings(root)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	root.InitDefaultCompletionCmd() // it keeps the output
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.Name() == "help" {
+		switch cmd.Name() {
+		case "help":
 			cmd.Run, cmd.RunE = nil, help
+		case "completion":
+			group(cmd, "usage: tarry completion bash|zsh|fish|powershell")
 		}
 	}
 	return root
@@ -157,26 +160,10 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // its text is about Go functions
-			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
+			line = fmt.Sprintf("invalid argument %q for --%s, of type %s: %v", bad.GetValue(), bad.GetFlag().Name, bad.GetFlag().Value.Type(), n.Err)
 		}
 	}
 	return usagef(hint, "%s", line)
-}
-
-// notNumber says why the value of a flag is not a valid number.
-func notNumber(err *strconv.NumError, f *pflag.Flag) string {
-	kind := f.Value.Type()
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return "out of range"
-	case kind == "bool":
-		return "not true or false"
-	case strings.HasPrefix(kind, "float"):
-		return "not a number"
-	case strings.HasPrefix(kind, "uint"):
-		return "not a whole number from 0 on"
-	}
-	return "not a whole number"
 }
 
 // flagAliases is an annotation of a flag: other names by which people may look for it.
@@ -240,30 +227,4 @@ func group(cmd *cobra.Command, usage string, below ...*cobra.Command) *cobra.Com
 	cmd.RunE = func(*cobra.Command, []string) error { return nil }
 	cmd.AddCommand(below...)
 	return cmd
-}
-
-func (p *Program) completionCommand() *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
-	return &cobra.Command{
-		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print a script that completes commands and flags in your shell",
-		Example: `  source <(tarry completion bash)
-  tarry completion fish > ~/.config/fish/completions/tarry.fish`,
-		ValidArgs: shells,
-		Args:      exactly("SHELL"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(p.Stdout, true)
-			case "zsh":
-				return root.GenZshCompletion(p.Stdout)
-			case "fish":
-				return root.GenFishCompletion(p.Stdout, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(p.Stdout)
-			}
-			return usagef("it is bash, zsh, fish or powershell", "unknown shell %q", args[0])
-		},
-	}
 }

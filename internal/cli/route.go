@@ -102,8 +102,7 @@ The message is sent once, from this machine, as in a first attempt. It is in no 
 no store or server is used; its id is made from the time.`,
 		Example: `  tarry route test order.paid --config tarry.json
   tarry route test shop '{"order":"42"}' --config tarry.json`,
-		Args:              atMost(2, "NAME|QUEUE"),
-		ValidArgsFunction: p.titles(&routesSection),
+		Args: atMost(2, "NAME|QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			routes, settings, err := p.routes()
 			if err != nil {

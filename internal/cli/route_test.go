@@ -152,9 +152,6 @@ hook  ride  https://hooks\.example/…  2  -  1m
 	run1(t, world{}, step{args: "route ls --config " + write(t, "none.json", `{}`), stdout: `NAME .*TIMEOUT\n`})
 	run1(t, world{}, step{args: "route ls", code: exitUsage, stderr: `tarry: no --config file is given, .*\n`})
 	run1(t, world{}, step{args: "route", code: exitUsage, stderr: `tarry: tarry route is missing what to do .*\n`})
-	if out := (world{}).must(t, "__complete", "route", "test", "--config", config, ""); !strings.HasPrefix(out, "order.*\nhook\n") {
-		t.Errorf("completion offers %q", out)
-	}
 }
 
 func TestShownTarget(t *testing.T) {

@@ -125,7 +125,7 @@ func TestBeanstalkThatCannotBe(t *testing.T) {
 	defer listening.Close()
 	serve := "serve --http 127.0.0.1:0 --store mem: "
 	for _, s := range []step{
-		{args: serve + "--beanstalk 0.0.0.0:0", stderr: `tarry: 0.0.0.0:0 can be reached from other machines, and there are no tokens .*`},
+		{args: serve + "--beanstalk 0.0.0.0:0", stderr: `tarry: 0.0.0.0:0 \(\S+\) can be reached from other machines, and there are no tokens .*`},
 		{args: serve + "--beanstalk 11300", stderr: `tarry: --beanstalk "11300" is not an address .*`},
 		{args: serve + "--beanstalk unix:", stderr: `tarry: --beanstalk names no socket .*`},
 		{args: serve + "--beanstalk-as shop", stderr: `tarry: --beanstalk-as is given, .*`},
@@ -137,7 +137,7 @@ func TestBeanstalkThatCannotBe(t *testing.T) {
 		{args: "serve --store http://127.0.0.1:1 --http 127.0.0.1:0 --beanstalk 127.0.0.1:0", stderr: `tarry: .*another server \(give --beanstalk to that server\)`},
 		{args: serve + "--beanstalk unix:" + dir + "/used", code: exitFailed, stderr: `tarry: cannot listen on .*used: the socket is in use .*`},
 		{args: serve + "--beanstalk unix:" + dir + "/file", code: exitFailed, stderr: `tarry: cannot listen on .*file: .*`},
-		{args: "beanstalkd -l 0.0.0.0 -p 0", stderr: `tarry: 0.0.0.0:0 can be reached from other machines, and there are no tokens .*`},
+		{args: "beanstalkd -l 0.0.0.0 -p 0", stderr: `tarry: 0.0.0.0:0 \(\S+\) can be reached from other machines, and there are no tokens .*`},
 		{args: "beanstalkd -p x", stderr: `tarry: cannot listen on 127.0.0.1:x: .* \(-l takes an address such as 127.0.0.1, and -p a port such as 11300\)`},
 		{args: "beanstalkd -b " + dir, stderr: `tarry: \S+ holds jobs of beanstalkd, .*`},
 		{args: "beanstalkd -p 0 -u nobody.here", stderr: `tarry: -u: .*unknown user nobody.here .*`},

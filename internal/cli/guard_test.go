@@ -165,7 +165,7 @@ func TestServeOnALocalhostThatIsNone(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/hosts && exec "$2" serve --store mem: --http localhost:0`, "sh", hosts, os.Args[0])
 	cmd.Env = append(os.Environ(), "TARRY_TEST_MAIN=1")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitUsage || !bytes.HasPrefix(out, []byte("tarry: localhost:0, which is "+addr)) || !bytes.Contains(out, []byte("can be reached from other machines")) {
+	if cmd.ProcessState.ExitCode() != exitUsage || !bytes.HasPrefix(out, []byte("tarry: localhost:0 ("+addr)) || !bytes.Contains(out, []byte("can be reached from other machines")) {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }

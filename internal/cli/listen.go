@@ -154,15 +154,7 @@ func (g *guardFlags) checkExposed(address string, on net.Addr) error {
 	if g.tokens != "" || g.insecure || !exposed(on) {
 		return nil
 	}
-	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", addressText(address, on))
-}
-
-// addressText returns an address as given; for localhost it adds the address it stands for.
-func addressText(address string, on net.Addr) string {
-	if host, _, _ := net.SplitHostPort(address); host == "localhost" {
-		return address + ", which is " + on.String() + ","
-	}
-	return address
+	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s (%s) can be reached from other machines, and there are no tokens", address, on)
 }
 
 // warn says what any client that reaches the address can do.
@@ -170,9 +162,9 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	switch {
 	case !exposed(on):
 	case o.guard == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", addressText(address, on))
+		fmt.Fprintf(p.Stderr, "tarry: %s (%s) can be reached from other machines, and whoever reaches it may read and write everything\n", address, on)
 	case o.cert == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", addressText(address, on))
+		fmt.Fprintf(p.Stderr, "tarry: %s (%s) can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", address, on)
 	}
 }
 

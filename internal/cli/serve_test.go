@@ -64,10 +64,10 @@ func TestServeDirectoryNotOurs(t *testing.T) {
 func TestServeSaysWhoCanReachIt(t *testing.T) {
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
 		run1(t, world{}, step{args: "serve --store mem: --http " + address, code: exitUsage,
-			stderr: `tarry: \S*:0 can be reached from other machines, and there are no tokens \(.*tarry token create.*--insecure.*\)\n`})
+			stderr: `tarry: \S*:0 \(\S+\) can be reached from other machines, and there are no tokens \(.*tarry token create.*--insecure.*\)\n`})
 	}
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", ":0", "--insecure")
-	s.stderr.await(t, `:0 can be reached from other machines`)
+	s.stderr.await(t, `:0 \(\S+\) can be reached from other machines`)
 	s.stdout.await(t, `listens on http://127\.0\.0\.1:\d+`)
 }
 

@@ -174,5 +174,5 @@ func TestServeSaysThatTokensCanBeRead(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens.json")
 	newToken(t, tokens, "a", "push", "*")
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", ":0", "--tokens", tokens)
-	s.stderr.await(t, `:0 can be reached from other machines without TLS`)
+	s.stderr.await(t, `:0 \(\S+\) can be reached from other machines without TLS`)
 }

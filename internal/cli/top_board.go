@@ -68,7 +68,7 @@ func lateBy(ms *float64) figure {
 	if ms == nil {
 		return none
 	}
-	return figure{-*ms, brief(ms)}
+	return figure{-*ms, short(time.Duration(*ms * float64(time.Millisecond)))}
 }
 
 func awayFrom(t, now time.Time) figure {
@@ -139,9 +139,3 @@ func short(d time.Duration) string {
 	}
 	return tarry.FormatDuration(d)
 }
-
-// milliseconds converts a number from the API to a duration.
-func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
-// brief formats a lateness for people.
-func brief(ms *float64) string { return short(milliseconds(*ms)) }

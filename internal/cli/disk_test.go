@@ -49,13 +49,13 @@ func TestServeRefusesDiskOptions(t *testing.T) {
 // What a flag says is one option, whatever it holds.
 func TestDiskOptionsAreEscaped(t *testing.T) {
 	memory := "1&ballast=0#x"
-	d := diskFlags{values: map[string]*string{"memory": &memory}}
-	store, err := d.on("disk:///data?min_free=0")
+	s := storeFlags{store: "disk:///data?min_free=0", disk: map[string]*string{"memory": &memory}}
+	store, err := s.url(nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(store)
-	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("memory") != memory || len(u.Query()) != 2 {
+	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("memory") != memory || len(u.Query()) != 3 {
 		t.Errorf("%s: %v", store, err)
 	}
 }
@@ -67,17 +67,17 @@ func TestDiskMemoryFitsTheContainer(t *testing.T) {
 		limit       int64
 		want        string
 	}{
-		{"disk:data", "", 0, "disk:data"},
-		{"disk:data", "", 100 << 20, "disk:data?memory=26214400"},
-		{"disk:data", "", 1 << 20, "disk:data?memory=8388608"},
-		{"disk:data", "", 1 << 30, "disk:data"},
-		{"disk:data", "64MiB", 100 << 20, "disk:data?memory=64MiB"},
-		{"disk:data?memory=64MiB", "", 100 << 20, "disk:data?memory=64MiB"},
+		{"disk:data", "", 0, "disk:data?history=24h"},
+		{"disk:data?history=1h", "", 0, "disk:data?history=1h"},
+		{"disk:data", "", 100 << 20, "disk:data?history=24h&memory=26214400"},
+		{"disk:data", "", 1 << 20, "disk:data?history=24h&memory=8388608"},
+		{"disk:data", "", 1 << 30, "disk:data?history=24h"},
+		{"disk:data", "64MiB", 100 << 20, "disk:data?memory=64MiB&history=24h"},
+		{"disk:data?memory=64MiB", "", 100 << 20, "disk:data?memory=64MiB&history=24h"},
 		{"mem:", "", 100 << 20, "mem:"},
 	} {
-		d := diskFlags{values: map[string]*string{"memory": &c.flag}}
-		d.fit(c.store, c.limit)
-		if got, err := d.on(c.store); err != nil || got != c.want {
+		s := storeFlags{store: c.store, disk: map[string]*string{"memory": &c.flag}}
+		if got, err := s.url(nil, c.limit); err != nil || got != c.want {
 			t.Errorf("%+v: %s: %v", c, got, err)
 		}
 	}

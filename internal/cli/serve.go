@@ -27,7 +27,7 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	store          string
+	storeFlags
 	http           string
 	hosts          []string
 	maxBody        int64
@@ -39,8 +39,6 @@ type serveFlags struct {
 	readOnly       bool
 	secure         bool
 	backupDir      string
-	disk           diskFlags
-	history        historyFlags
 	guard          guardFlags
 	beanstalk      beanstalkFlags
 	noHTTP         bool
@@ -83,7 +81,7 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 		},
 	}
 	f := cmd.Flags()
-	storeFlag(cmd, &s.store, defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
+	s.storeFlags.add(cmd)
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
 	f.Lookup("http").Annotations = map[string][]string{flagAliases: {"listen", "addr", "address", "bind", "port"}}
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
@@ -97,8 +95,6 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
 	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
 	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")
-	s.disk.add(cmd)
-	s.history.add(cmd)
 	s.guard.add(cmd)
 	s.beanstalk.add(cmd)
 	return cmd
@@ -113,12 +109,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	p.outliveOutput()
 	p.sayLimit()
 	p.Stdout = newLossyWriter(p.Stdout, false)
-	s.disk.fit(s.store, p.Limit)
-	store, err := s.disk.on(s.store)
+	store, err := s.storeFlags.url(p.settings.levels, p.Limit)
 	if err != nil {
-		return err
-	}
-	if store, err = s.history.on(store, p.settings.levels); err != nil {
 		return err
 	}
 	var wishes, drains <-chan os.Signal

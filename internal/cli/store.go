@@ -16,53 +16,73 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// diskFlags are the options of a disk store as flags. Their values are added to the store's
-// URL, and checked when the URL is read.
-type diskFlags struct{ values map[string]*string } // by option
-
-// diskFlag returns the name of an option's flag.
+// diskFlag returns the name of the flag for an option of a disk store.
 func diskFlag(option string) string { return "disk-" + strings.ReplaceAll(option, "_", "-") }
-
-func (d *diskFlags) add(cmd *cobra.Command) {
-	d.values = make(map[string]*string)
-	for _, o := range diskengine.Options() {
-		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
-	}
-}
 
 // usualMemory is what a disk store takes by default, and leastMemory what it takes at least.
 const usualMemory, leastMemory = 256 << 20, 8 << 20
 
-// fit has a disk store take no more than a quarter of a limit of memory, unless its URL or a flag
-// says how much; limit 0: there is none.
-func (d *diskFlags) fit(store string, limit int64) {
-	u, err := url.Parse(store)
-	v := d.values["memory"]
-	if err != nil || u.Scheme != "disk" || u.Query().Has("memory") || v == nil || *v != "" || limit == 0 {
-		return
-	}
-	if quarter := max(limit/4, leastMemory); quarter < usualMemory {
-		*v = strconv.FormatInt(quarter, 10)
-	}
+// servedHistory is how long stores list finished messages unless told otherwise, by the scheme
+// of their URL. Others list none: it costs them more (docs/engines).
+var servedHistory = map[string]time.Duration{"disk": 24 * time.Hour}
+
+// storeFlags are the store to serve, and options of it as flags. Their values are added to its
+// URL, and checked when the URL is read.
+type storeFlags struct {
+	store   string
+	disk    map[string]*string // by option
+	history engine.History
 }
 
-// on returns the URL of a store with the options that the flags add.
-func (d *diskFlags) on(store string) (string, error) {
-	u, err := url.Parse(store)
-	if err != nil {
-		return store, nil // opening the store reports the error
+func (s *storeFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	storeFlag(cmd, &s.store, defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
+	s.disk = make(map[string]*string)
+	for _, o := range diskengine.Options() {
+		s.disk[o.Name] = f.String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
 	}
-	for _, option := range slices.Sorted(maps.Keys(d.values)) {
-		v := *d.values[option]
-		switch {
-		case v == "":
-			continue
-		case u.Scheme != "disk":
-			return "", usagef("leave it out, or serve a store such as disk:tarry-data", "--%s is for disk stores", diskFlag(option))
-		case u.Query().Has(option):
-			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", diskFlag(option), option)
+	f.Var(durationFlag(&s.history.Keep), "history", "list finished messages this long, in queues whose settings do not say; 0: not at all")
+	f.Int64Var(&s.history.Max, "history-max", engine.DefaultHistoryMax, "finished messages listed of a queue at most; of more those that ended first are dropped")
+}
+
+// url returns the URL of the store with all options. Unless told otherwise, a disk store takes
+// no more than a quarter of a limit of memory; limit 0: there is none.
+func (s *storeFlags) url(levels map[string]level, limit int64) (string, error) {
+	u, err := url.Parse(s.store)
+	if err != nil {
+		return s.store, nil // opening the store reports the error
+	}
+	given := make(map[string]string) // by option
+	for option, v := range s.disk {
+		if *v != "" {
+			given[option] = *v
 		}
-		addOption(u, option, v)
+	}
+	if len(given) > 0 && u.Scheme != "disk" {
+		option := slices.Sorted(maps.Keys(given))[0]
+		return "", usagef("leave it out, or serve a store such as disk:tarry-data", "--%s is for disk stores", diskFlag(option))
+	}
+	if levels["history"] != fromDefault {
+		given["history"] = tarry.FormatDuration(s.history.Keep)
+	}
+	if levels["history-max"] != fromDefault {
+		given["history_max"] = strconv.FormatInt(s.history.Max, 10)
+	}
+	for _, option := range slices.Sorted(maps.Keys(given)) {
+		if u.Query().Has(option) {
+			flag := strings.ReplaceAll(option, "_", "-")
+			if s.disk[option] != nil {
+				flag = diskFlag(option)
+			}
+			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", flag, option)
+		}
+		addOption(u, option, given[option])
+	}
+	if keep, usual := servedHistory[u.Scheme]; usual && !u.Query().Has("history") {
+		addOption(u, "history", tarry.FormatDuration(keep))
+	}
+	if quarter := max(limit/4, leastMemory); u.Scheme == "disk" && limit > 0 && quarter < usualMemory && !u.Query().Has("memory") {
+		addOption(u, "memory", strconv.FormatInt(quarter, 10))
 	}
 	return u.String(), nil
 }
@@ -76,46 +96,6 @@ func diskDir(store string) (dir string, ok bool) {
 	}
 	dir = storeurl.New(u).Path()
 	return dir, dir != ""
-}
-
-// historyFlags are the history of a store as flags. They are added to the store's URL.
-type historyFlags struct{ engine.History }
-
-// servedHistory is how long stores list finished messages unless told otherwise, by the scheme
-// of their URL. Others list none: it costs them more (docs/engines).
-var servedHistory = map[string]time.Duration{"disk": 24 * time.Hour}
-
-func (h *historyFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var(durationFlag(&h.Keep), "history", "list finished messages this long, in queues whose settings do not say; 0: not at all")
-	cmd.Flags().Int64Var(&h.Max, "history-max", engine.DefaultHistoryMax, "finished messages listed of a queue at most; of more those that ended first are dropped")
-}
-
-// on returns the URL of a store with the history that the flags add.
-func (h *historyFlags) on(store string, levels map[string]level) (string, error) {
-	u, err := url.Parse(store)
-	if err != nil {
-		return store, nil // opening the store reports the error
-	}
-	keep, usual := h.Keep, false
-	if levels["history"] == fromDefault {
-		keep, usual = servedHistory[u.Scheme]
-	}
-	for _, o := range []struct {
-		flag, option, value string
-		usual               bool
-	}{
-		{"history", "history", tarry.FormatDuration(keep), usual},
-		{"history-max", "history_max", strconv.FormatInt(h.Max, 10), false},
-	} {
-		given, has := levels[o.flag] != fromDefault, u.Query().Has(o.option)
-		switch {
-		case given && has:
-			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", o.flag, o.option)
-		case given || o.usual && !has:
-			addOption(u, o.option, o.value)
-		}
-	}
-	return u.String(), nil
 }
 
 // addOption adds an option to the URL of a store.

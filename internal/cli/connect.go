@@ -18,7 +18,6 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
@@ -143,24 +142,10 @@ func (p *Program) open(cmd *cobra.Command, do whenMissing) (*tarry.Client, error
 // not of a server elsewhere. Without cfg nothing is logged, since commands print their errors.
 func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error) {
 	c, err := tarry.Open(ctx, store, cmp.Or(cfg, &tarry.Config{Logger: slog.New(slog.DiscardHandler)}))
-	if !errors.Is(err, tarry.ErrUnavailable) {
-		return c, err
-	}
-	if _, local := diskDir(store); local {
+	if _, local := diskDir(store); local && errors.Is(err, tarry.ErrUnavailable) {
 		return nil, failed(err)
 	}
-	return nil, startHint(err)
-}
-
-// startHint adds, to the error of a server that cannot be reached, how to start one.
-func startHint(err error) error {
-	e, ok := errors.AsType[*engine.Error](err)
-	if !ok || !errors.Is(err, httpengine.ErrNoAnswer) {
-		return err
-	}
-	with := *e
-	with.Hint += "; is it running? tarry serve starts a server"
-	return &with
+	return c, err
 }
 
 // isServer reports whether a URL names a server.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/httpengine"
 )
 
 // The exit codes. Scripts rely on them.
@@ -72,7 +73,8 @@ func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// hints says, by code, what to do about an error without a hint of its own.
+// hints says, by code, what to do about an error without a hint of its own, and if a server
+// cannot be reached.
 var hints = map[string]string{
 	"not_found":    "tarry ls QUEUE shows the live messages, with --state dead or finished the others",
 	"exists":       "choose with --on-conflict what a push of a live key does: keep, replace, keep_due or rearm",
@@ -92,7 +94,7 @@ func (p *Program) report(ctx context.Context, err error) int {
 	line := err.Error()
 	if interrupted(ctx, err) {
 		line = "interrupted"
-	} else if e, ok := errors.AsType[*engine.Error](err); ok && e.Hint == "" {
+	} else if e, ok := errors.AsType[*engine.Error](err); ok && (e.Hint == "" || errors.Is(err, httpengine.ErrNoAnswer)) {
 		if h := hints[engine.Code(err)]; h != "" {
 			line += " (" + h + ")"
 		}

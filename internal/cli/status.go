@@ -83,7 +83,7 @@ func (p *Program) askReady(ctx context.Context) error {
 		if e, ok := errors.AsType[*engine.Error](err); ok {
 			e.Op = "status"
 		}
-		return startHint(err)
+		return err
 	}
 	return p.show(map[string]bool{"ready": true}, "ready")
 }

@@ -172,19 +172,25 @@ redrive and drop with --group.`,
 		}
 		note := p.note()
 		defer note.clear()
-		groups, n := deadGroups{of: make(map[string]*deadGroup)}, 0
+		groups, other, n := make(map[string]*deadGroup), &deadGroup{Queue: f.Queue, Other: true}, 0
 		for m, err := range c.ListWhere(cmd.Context(), f) { // may rightly take longer than the timeout
 			if err != nil {
 				return err
 			}
-			groups.add(&m)
+			text := wire.Cause(m.LastError)
+			g := groups[text]
+			if g == nil && len(groups) < maxDeadGroups {
+				g = &deadGroup{Queue: f.Queue, Error: text}
+				groups[text] = g
+			}
+			cmp.Or(g, other).add(&m)
 			n++
-			note.say("%d looked at, %d groups", n, len(groups.of))
+			note.say("%d looked at, %d groups", n, len(groups))
 		}
 		note.clear()
 		o := p.printer()
 		o.head("COUNT", "FIRST DIED", "LAST DIED", "ERROR")
-		for _, g := range groups.sorted() {
+		for _, g := range mostFrequent(groups, other) {
 			text := oneCell(g.Error)
 			if g.Other {
 				text = "(other errors)"
@@ -197,39 +203,23 @@ redrive and drop with --group.`,
 	return cmd
 }
 
-// deadGroups groups dead messages by error.
-type deadGroups struct {
-	of    map[string]*deadGroup
-	other *deadGroup // nil: none
-}
-
-func (d *deadGroups) add(m *tarry.Info) {
-	text := wire.Cause(m.LastError)
-	g := d.of[text]
-	switch {
-	case g != nil:
-	case len(d.of) < maxDeadGroups:
-		g = &deadGroup{Queue: m.Queue, Error: text, First: wire.Time{Time: m.Died}}
-		d.of[text] = g
-	default:
-		if d.other == nil {
-			d.other = &deadGroup{Queue: m.Queue, Other: true, First: wire.Time{Time: m.Died}}
-		}
-		g = d.other
+// add adds a message. They come in the order of their deaths.
+func (g *deadGroup) add(m *tarry.Info) {
+	if g.Count++; g.Count == 1 {
+		g.First.Time = m.Died
 	}
-	g.Count++
-	if g.Last.Time = m.Died; !g.Other { // the list is in order of death
+	if g.Last.Time = m.Died; !g.Other {
 		g.Failures = wire.Failures(m.Failures)
 	}
 }
 
-// sorted returns the groups, the most frequent first and the others last.
-func (d *deadGroups) sorted() []*deadGroup {
-	all := slices.SortedFunc(maps.Values(d.of), func(a, b *deadGroup) int {
+// mostFrequent returns the groups, the most frequent first, and then the others if there are any.
+func mostFrequent(groups map[string]*deadGroup, other *deadGroup) []*deadGroup {
+	all := slices.SortedFunc(maps.Values(groups), func(a, b *deadGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error))
 	})
-	if d.other != nil {
-		all = append(all, d.other)
+	if other.Count > 0 {
+		all = append(all, other)
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -39,19 +40,16 @@ type Meter struct {
 	// ExpireAfter, or dead because their last lease lapsed with their attempts used up.
 	Ended func(queue string, expired, died int)
 
-	// Granted reports messages returned by Client.Lease, LeaseNow and Leaser, such as those
-	// for the workers of other processes through a server. now is the engine's clock at the
-	// lease, so that now − Due is the lateness.
-	Granted func(leases []Lease, now time.Time)
-
 	// Settled reports n settlements by Client.Settle in a row with the same result, such as
-	// those of other processes through a server: the action, and the new state of the
-	// messages or an error. queue is "" where the engine does not know it.
-	Settled func(queue string, do Action, state State, err error, n int)
+	// those of other processes through a server, as the event that a worker would report.
+	// Extensions are reported only if they fail. queue is "" where the engine does not know
+	// it.
+	Settled func(queue string, as EventKind, n int)
 
 	// Started reports each message that a worker of the client starts to handle, and how
-	// late: see Event.Lateness. Topic.Claim is not reported, since its lateness depends on
-	// its caller.
+	// late: see Event.Lateness. It also reports each message returned by Client.Lease,
+	// LeaseNow and Leaser, such as those for the workers of other processes through a server.
+	// Topic.Claim is not reported, since its lateness depends on its caller.
 	Started func(queue string, lateness time.Duration)
 
 	// Handled reports the other events of WorkerConfig.Observer, but without delay, and
@@ -68,10 +66,13 @@ func (m *Meter) ofCalls() *calls.Meter {
 	return &calls.Meter{Called: m.Called, Pushed: m.Pushed, Cancelled: m.Cancelled, Leased: m.Leased, Claimed: m.Claimed, Ended: m.Ended}
 }
 
-// leasedToCaller meters the leases returned to a caller.
+// leasedToCaller meters the leases returned to a caller. now is the engine's clock.
 func (m *Meter) leasedToCaller(leases []Lease, now time.Time) {
-	if m != nil && m.Granted != nil && len(leases) > 0 {
-		m.Granted(leases, now)
+	if m == nil || m.Started == nil {
+		return
+	}
+	for i := range leases {
+		m.Started(leases[i].Queue, max(0, now.Sub(leases[i].Due)))
 	}
 }
 
@@ -83,13 +84,38 @@ func (m *Meter) settled(in []Settlement, out []SettleResult, err error) {
 		out = calls.FailedAll(len(in), err)
 	}
 	for i := 0; i < len(in); {
-		s, n := &out[i], 1
-		for i+n < len(in) && in[i+n].Do == in[i].Do && out[i+n].Queue == s.Queue && out[i+n].State == s.State && out[i+n].Err == nil && s.Err == nil {
+		queue, as, n := out[i].Queue, settledAs(in[i].Do, &out[i]), 1
+		for i+n < len(in) && out[i+n].Queue == queue && settledAs(in[i+n].Do, &out[i+n]) == as {
 			n++
 		}
-		m.Settled(s.Queue, in[i].Do, s.State, s.Err, n)
+		if as != 0 {
+			m.Settled(queue, as, n)
+		}
 		i += n
 	}
+}
+
+// settledAs returns the event of a settlement; 0: there is none.
+func settledAs(do Action, r *SettleResult) EventKind {
+	switch {
+	case errors.Is(r.Err, ErrLeaseLost):
+		return LeaseLost
+	case r.Err != nil:
+		return EngineFailed
+	case do == DoExtend:
+		return 0
+	case do == DoAck:
+		return Acked
+	case do == DoSnooze:
+		return Snoozed
+	case do == DoRelease:
+		return Released
+	case do == DoBury:
+		return Buried
+	case r.State == Dead:
+		return Died
+	}
+	return Retried
 }
 
 // Meters returns a Meter that calls several in order. It skips nil ones, and returns nil
@@ -132,13 +158,9 @@ func (m *Meter) and(o *Meter) *Meter {
 			m.Ended(queue, expired, died)
 			o.Ended(queue, expired, died)
 		}),
-		Granted: either(m.Granted, o.Granted, func(leases []Lease, now time.Time) {
-			m.Granted(leases, now)
-			o.Granted(leases, now)
-		}),
-		Settled: either(m.Settled, o.Settled, func(queue string, do Action, state State, err error, n int) {
-			m.Settled(queue, do, state, err, n)
-			o.Settled(queue, do, state, err, n)
+		Settled: either(m.Settled, o.Settled, func(queue string, as EventKind, n int) {
+			m.Settled(queue, as, n)
+			o.Settled(queue, as, n)
 		}),
 		Started: either(m.Started, o.Started, func(queue string, lateness time.Duration) {
 			m.Started(queue, lateness)

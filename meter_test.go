@@ -44,15 +44,8 @@ func (m *metered) meter() *tarry.Meter {
 		Leased:    func(q string, n int) { m.note("lease %s %d", q, n) },
 		Claimed:   func(q string, err error) { m.note("claim %s %v", q, short(err)) },
 		Ended:     func(q string, expired, died int) { m.note("end %s %d %d", q, expired, died) },
-		Granted: func(ls []tarry.Lease, now time.Time) {
-			for i := range ls {
-				m.note("grant %s %s", ls[i].Queue, now.Sub(ls[i].Due))
-			}
-		},
-		Settled: func(q string, do tarry.Action, s tarry.State, err error, n int) {
-			m.note("settle %s %v %v %v %d", q, do, s, short(err), n)
-		},
-		Started: func(q string, late time.Duration) { m.note("%s started %s", q, late) },
+		Settled:   func(q string, as tarry.EventKind, n int) { m.note("settle %s %v %d", q, as, n) },
+		Started:   func(q string, late time.Duration) { m.note("%s started %s", q, late) },
 		Handled: func(events []tarry.Event) {
 			for _, e := range events {
 				m.note("%s %s %s %s %d", e.Queue, e.Kind, e.Lateness, e.Duration, e.Count)
@@ -121,12 +114,12 @@ func TestMeterIsToldOfCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heard(t, m, "lease a 1", "call lease <nil>", "grant a 3ms")
+		heard(t, m, "lease a 1", "call lease <nil>", "a started 3ms")
 		ack := tarry.Settlement{Token: got.Messages[0].Token, Do: tarry.DoAck}
 		if _, err = c.Settle(ctx, []tarry.Settlement{ack, {}, ack}); err != nil {
 			t.Fatal(err)
 		}
-		heard(t, m, "call settle <nil>", "settle a ack gone <nil> 1", "settle a ack gone lease is lost 1")
+		heard(t, m, "call settle <nil>", "settle a acked 1", "settle a lease_lost 1")
 
 		_, _ = c.Claim(ctx, tarry.ByKey("k").Of("b"), tarry.LeaseOptions{})
 		_, _ = c.Claim(ctx, tarry.ByKey("k").Of("b"), tarry.LeaseOptions{})

@@ -53,16 +53,7 @@ func (m *Metrics) Meter() *tarry.Meter {
 				s.add(deaths, none, dead)
 			}
 		},
-		Granted: func(ls []tarry.Lease, now time.Time) {
-			var of *series
-			for i := range ls {
-				if of == nil || ls[i].Queue != of.queue {
-					of = m.all.of(ls[i].Queue)
-				}
-				of.late(now.Sub(ls[i].Due).Seconds())
-			}
-		},
-		Settled: m.settled,
+		Settled: func(queue string, as tarry.EventKind, n int) { m.all.of(queue).ended(byEvent[as], n) },
 		Started: func(queue string, lateness time.Duration) { m.all.of(queue).late(lateness.Seconds()) },
 		Handled: m.handled,
 	}
@@ -83,31 +74,6 @@ func (m *Metrics) op(name string) operation {
 	return o.(operation)
 }
 
-// settled counts settlements outside this process's workers.
-func (m *Metrics) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
-	r := failed
-	switch {
-	case errors.Is(err, tarry.ErrLeaseLost):
-		r = leaseLost
-	case err != nil:
-	case do == tarry.DoExtend:
-		return
-	case do == tarry.DoAck:
-		r = acked
-	case do == tarry.DoSnooze:
-		r = snoozed
-	case do == tarry.DoRelease:
-		r = released
-	case do == tarry.DoBury:
-		r = buried
-	case state == tarry.Dead:
-		r = died
-	default:
-		r = retried
-	}
-	m.all.of(queue).ended(r, n)
-}
-
 // ended counts the ends of leases.
 func (s *series) ended(r result, n int) {
 	s.add(handled, r, n)
@@ -116,7 +82,7 @@ func (s *series) ended(r result, n int) {
 	}
 }
 
-// byEvent maps events of workers to results.
+// byEvent maps events to results.
 var byEvent = [math.MaxUint8 + 1]result{
 	tarry.Acked: acked, tarry.Dropped: dropped, tarry.Retried: retried, tarry.Snoozed: snoozed, tarry.Released: released, tarry.Buried: buried,
 	tarry.Died: died, tarry.LeaseLost: leaseLost, tarry.EngineFailed: failed, tarry.SelfSettled: selfSettled,

@@ -280,7 +280,7 @@ func TestEventsToldAtOnce(t *testing.T) {
 		e("a", tarry.Acked), e("a", tarry.Acked), e("", tarry.EngineFailed), e("a", tarry.Died), e("b", tarry.Died), e("b", tarry.Buried),
 		e("c", tarry.Acked), e("d", tarry.Acked), e("a", tarry.Acked),
 	})
-	m.Meter().Settled("b", tarry.DoAck, tarry.Gone, nil, 3)
+	m.Meter().Settled("b", tarry.Acked, 3)
 	want(t, values(t, m), map[string]float64{
 		`tarry_handled_total{queue="a",result="acked"}`:      3,
 		`tarry_handled_total{queue="a",result="died"}`:       1,

@@ -1,7 +1,6 @@
 package trend
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -30,8 +29,11 @@ func (r *Recorder) Meter() *tarry.Meter {
 			r.count(queue, Expired, max(expired, 0))
 			r.count(queue, Died, max(died, 0))
 		},
-		Granted: r.granted,
-		Settled: r.settled,
+		Settled: func(queue string, as tarry.EventKind, n int) {
+			if k := byEvent[as]; k != 0 {
+				r.count(queue, k-1, n)
+			}
+		},
 		Started: func(queue string, lateness time.Duration) {
 			h := r.met(queue)
 			h.now.Lateness.observe(lateness)
@@ -69,45 +71,7 @@ func (r *Recorder) count(queue string, k Kind, n int) {
 	h.mu.Unlock()
 }
 
-// granted records the lateness of leases outside this process's workers.
-func (r *Recorder) granted(leases []tarry.Lease, now time.Time) {
-	var h *history
-	for i := range leases {
-		l := &leases[i]
-		if h == nil || l.Queue != leases[i-1].Queue {
-			if h != nil {
-				h.mu.Unlock()
-			}
-			h = r.met(l.Queue)
-		}
-		h.now.Lateness.observe(max(0, now.Sub(l.Due)))
-	}
-	if h != nil {
-		h.mu.Unlock()
-	}
-}
-
-// settled counts settlements outside this process's workers.
-func (r *Recorder) settled(queue string, do tarry.Action, state tarry.State, err error, n int) {
-	var k Kind
-	switch {
-	case errors.Is(err, tarry.ErrLeaseLost):
-		k = Lost
-	case err != nil || do == tarry.DoExtend:
-		return
-	case do == tarry.DoAck:
-		k = Acked
-	case do == tarry.DoSnooze || do == tarry.DoRelease:
-		k = Released
-	case do == tarry.DoBury || state == tarry.Dead:
-		k = Died
-	default:
-		k = Retried
-	}
-	r.count(queue, k, n)
-}
-
-// byEvent maps the events of workers to kinds, plus 1; 0: the event is not counted.
+// byEvent maps events to kinds, plus 1; 0: the event is not counted.
 var byEvent = [math.MaxUint8 + 1]Kind{
 	tarry.Acked: Acked + 1, tarry.Dropped: Acked + 1, tarry.SelfSettled: Acked + 1, tarry.Retried: Retried + 1, tarry.Snoozed: Released + 1,
 	tarry.Released: Released + 1, tarry.Buried: Died + 1, tarry.Died: Died + 1, tarry.LeaseLost: Lost + 1,

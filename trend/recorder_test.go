@@ -57,10 +57,10 @@ func TestSeriesAreWhatHappened(t *testing.T) {
 				m.Pushed(queue, tarry.Created, nil, n)
 				s.slot.Counts[Pushed] = uint64(n)
 			case 1:
-				m.Settled(queue, tarry.DoRetry, tarry.Scheduled, nil, n)
+				m.Settled(queue, tarry.Retried, n)
 				s.slot.Counts[Retried] = uint64(n)
 			case 2:
-				m.Granted([]tarry.Lease{{Info: tarry.Info{Queue: queue, Due: c.Add(-late)}}}, c.Time)
+				m.Started(queue, late)
 				s.slot.Lateness.observe(late)
 			case 3:
 				m.Handled([]tarry.Event{{Kind: tarry.Died, Queue: queue, Duration: late + 1}})
@@ -129,8 +129,7 @@ func TestWhatFailsIsNotKept(t *testing.T) {
 	m := r.Meter()
 	m.Pushed("q", 0, tarry.ErrExists, 1)
 	m.Cancelled("q", tarry.ErrNotFound, 1)
-	m.Settled("q", tarry.DoAck, 0, tarry.ErrUnavailable, 1)
-	m.Settled("q", tarry.DoExtend, tarry.Leased, nil, 1)
+	m.Settled("q", tarry.EngineFailed, 1)
 	m.Ended("q", 0, -1)
 	m.Leased("", 0)
 	m.Handled([]tarry.Event{{Kind: tarry.EngineFailed}, {Kind: tarry.EngineFailed, Queue: "q"}})
@@ -235,7 +234,9 @@ func TestManyAtOnce(t *testing.T) {
 			for j := range 1000 {
 				queue := fmt.Sprint("q", j%6)
 				m.Pushed(queue, tarry.Created, nil, 1)
-				m.Granted([]tarry.Lease{{Info: tarry.Info{Queue: queue}}, {Info: tarry.Info{Queue: "q1"}}, {Info: tarry.Info{Queue: "q1"}}}, time.Time{}.Add(time.Duration(i)))
+				for _, q := range []string{queue, "q1", "q1"} {
+					m.Started(q, time.Duration(i))
+				}
 				if j%100 == 0 {
 					_, _ = r.Series(queue, 15*time.Minute, time.Minute)
 					r.Queues("", 3)
@@ -278,15 +279,13 @@ func TestTenThousandQueues(t *testing.T) {
 	for i := range queues {
 		queues[i] = fmt.Sprint("queue.", i)
 	}
-	leases := make([]tarry.Lease, 6)
 	const minutes = 4
 	for range minutes * 6 {
 		for _, q := range queues {
-			for i := range leases {
-				leases[i].Queue, leases[i].Due = q, c.Add(-time.Duration(rnd.ExpFloat64()*float64(3*time.Millisecond)))
+			for range 6 {
+				m.Started(q, time.Duration(rnd.ExpFloat64()*float64(3*time.Millisecond)))
 			}
-			m.Granted(leases, c.Time)
-			m.Settled(q, tarry.DoAck, 0, nil, 6)
+			m.Settled(q, tarry.Acked, 6)
 		}
 		c.sleep(Resolution)
 	}

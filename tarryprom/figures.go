@@ -2,50 +2,15 @@ package tarryprom
 
 import (
 	"errors"
-	"fmt"
-	"regexp"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Limits of an engine's figures. A figure that exceeds them or is malformed is left out, so
-// that the rest of the scrape still succeeds.
-const (
-	maxFigures  = 100
-	maxReadings = 50 // per figure
-)
-
-var (
-	figureName = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)+$`)
-	labelName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
-)
-
-// collectFigures exports the figures of the watched engine.
+// collectFigures exports the figures of the watched engine. One that has a name of another
+// metric, or is malformed, is left out here or by the registry.
 func (m *Metrics) collectFigures(ch chan<- prometheus.Metric) {
-	m.figures(func(d *prometheus.Desc, f *engine.Figure) {
-		seen := make(map[string]bool)
-		for i, r := range f.Readings {
-			if i >= maxReadings || seen[r.Label] || !utf8.ValidString(r.Label) {
-				continue
-			}
-			seen[r.Label] = true
-			if x, err := reading(d, f, &r); err == nil {
-				ch <- x
-			}
-		}
-	})
-}
-
-// describeFigures describes them if a client is watched already.
-func (m *Metrics) describeFigures(ch chan<- *prometheus.Desc) {
-	m.figures(func(d *prometheus.Desc, _ *engine.Figure) { ch <- d })
-}
-
-// figures calls fn for each figure.
-func (m *Metrics) figures(fn func(d *prometheus.Desc, f *engine.Figure)) {
 	m.mu.Lock()
 	client := m.client
 	m.mu.Unlock()
@@ -56,53 +21,22 @@ func (m *Metrics) figures(fn func(d *prometheus.Desc, f *engine.Figure)) {
 	if !ok {
 		return
 	}
-	seen := make(map[string]bool)
-	for i, f := range measurer.Figures() {
-		if i == maxFigures {
-			return
-		}
+	for _, f := range measurer.Figures() {
 		name := "tarry_" + f.Name
 		if f.Kind == engine.TotalFigure {
 			name += "_total"
-		}
-		taken := !figureName.MatchString(f.Name) || f.Label != "" && !labelName.MatchString(f.Label)
-		for _, n := range spoken(name) {
-			taken = taken || seen[n] || m.own[n]
-			seen[n] = true
-		}
-		if taken {
-			continue
 		}
 		var labels []string
 		if f.Label != "" {
 			labels = []string{f.Label}
 		}
-		fn(prometheus.NewDesc(name, f.Help, labels, nil), &f)
-	}
-}
-
-// spoken returns the names under which a metric may be exported.
-func spoken(name string) [4]string {
-	return [4]string{name, name + "_bucket", name + "_count", name + "_sum"}
-}
-
-// ownNames returns the names of this package's metrics.
-func (m *Metrics) ownNames() map[string]bool {
-	own, descs := make(map[string]bool), make(chan *prometheus.Desc)
-	go func() {
-		defer close(descs)
-		m.describeOwn(descs)
-	}()
-	for d := range descs {
-		var name string
-		if _, err := fmt.Sscanf(d.String(), "Desc{fqName: %q,", &name); err != nil {
-			continue // the library has changed its format; a test checks this
-		}
-		for _, n := range spoken(name) {
-			own[n] = true
+		d := prometheus.NewDesc(name, f.Help, labels, nil)
+		for i := range f.Readings {
+			if x, err := reading(d, &f, &f.Readings[i]); err == nil {
+				ch <- x
+			}
 		}
 	}
-	return own
 }
 
 func reading(d *prometheus.Desc, f *engine.Figure, r *engine.Reading) (prometheus.Metric, error) {

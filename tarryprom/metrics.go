@@ -55,7 +55,6 @@ type Metrics struct {
 	cfg  Config
 	vecs vectors
 	all  queues
-	own  map[string]bool
 
 	ops      sync.Map // of operation, by name
 	requests sync.Map // of requestCounters, by requestKind
@@ -75,7 +74,6 @@ type Metrics struct {
 func New(cfg *Config) *Metrics {
 	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors(), watched: make(map[string]func(export))}
 	m.all = queues{vecs: &m.vecs, left: m.cfg.MaxQueues, other: &series{vecs: &m.vecs, queue: Other}}
-	m.own = m.ownNames()
 	return m
 }
 
@@ -91,24 +89,20 @@ func (m *Metrics) Watch(c *tarry.Client) {
 const maxScrapes = 32
 
 // Handler serves the metrics, with those of the Go runtime and of the process, from its own
-// registry. More than 32 scrapes at a time get 503.
+// registry. It leaves out figures of the engine that are not valid. More than 32 scrapes at a
+// time get 503.
 func (m *Metrics) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError})
 }
 
 // AuditLost counts a line of an audit log that could not be written, for access.Audit.Lost.
 func (m *Metrics) AuditLost() { m.vecs.auditLost.Inc() }
 
-// Describe implements prometheus.Collector. It describes the engine's figures only if a client
-// is watched already; only pedantic registries mind.
+// Describe implements prometheus.Collector. It does not describe the engine's figures; only
+// pedantic registries mind.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	m.describeOwn(ch)
-	m.describeFigures(ch)
-}
-
-func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs.collectors() {
 		v.Describe(ch)
 	}
@@ -121,9 +115,9 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 // most Config.Timeout.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
-	m.collectFigures(ch)
 	m.collectWatched(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}
+	m.collectFigures(ch) // last: of two metrics with a name, registries take the first
 }

@@ -43,7 +43,11 @@ func (e *slow) Queues(ctx context.Context, after string, limit int) ([]engine.Qu
 // their counts and sums.
 func values(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
-	reg := prometheus.NewPedanticRegistry()
+	return valuesIn(t, m, prometheus.NewPedanticRegistry())
+}
+
+func valuesIn(t *testing.T, m *Metrics, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
 	reg.MustRegister(m)
 	families, err := reg.Gather()
 	if err != nil {

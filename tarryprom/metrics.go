@@ -56,8 +56,7 @@ type Metrics struct {
 	vecs vectors
 	all  queues
 
-	ops      sync.Map // of operation, by name
-	requests sync.Map // of requestCounters, by requestKind
+	ops sync.Map // of operation, by name
 
 	failing atomic.Bool // the last call of the engine failed
 

@@ -148,7 +148,7 @@ func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	trustedFrom := len(all) - len(t.opts.Headers) // from this index on
 	for i, a := range all {
 		switch {
-		case !isHTTPToken(a.Name), link.IsContentType(a.Name):
+		case !link.IsToken(a.Name), link.IsContentType(a.Name):
 		case i < trustedFrom && isCommand(a.Name):
 		default:
 			h.Add(a.Name, a.Value)
@@ -170,13 +170,6 @@ func messageID(m *tarry.Message[[]byte]) string {
 	body := fnv.New64a()
 	_, _ = body.Write(m.Body) // never fails
 	return m.Queue + "/" + m.ID.String() + "/" + strconv.FormatInt(m.Created.UnixMilli(), 36) + "/" + strconv.FormatUint(body.Sum64(), 36)
-}
-
-// isHTTPToken reports whether HTTP allows a header name.
-func isHTTPToken(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
-	})
 }
 
 // validSubject reports whether a subject can be published to.

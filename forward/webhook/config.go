@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
 // DefaultMaxRetryAfter is the default of Config.MaxRetryAfter.
@@ -53,21 +53,21 @@ func (cfg *Config) parse() (*url.URL, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
 		// The parse error repeats the URL, which may contain a password.
-		return nil, invalid("the target is not a URL; an example is https://shop.example/paid")
+		return nil, link.Invalid("the target is not a URL; an example is https://shop.example/paid")
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalid("a webhook's URL begins with https:// or http://, not %q", u.Scheme)
+		return nil, link.Invalid("a webhook's URL begins with https:// or http://, not %q", u.Scheme)
 	case u.Hostname() == "":
-		return nil, invalid("the URL names no host; an example is https://shop.example/paid")
+		return nil, link.Invalid("the URL names no host; an example is https://shop.example/paid")
 	case u.Fragment != "":
-		return nil, invalid("the URL has a fragment, which is never sent; leave out the # and what follows")
+		return nil, link.Invalid("the URL has a fragment, which is never sent; leave out the # and what follows")
 	case cfg.MaxRetryAfter < 0:
-		return nil, invalid("the longest retry after %s is negative", cfg.MaxRetryAfter)
+		return nil, link.Invalid("the longest retry after %s is negative", cfg.MaxRetryAfter)
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, invalid("the URL's port is not one of 1 to 65535")
+			return nil, link.Invalid("the URL's port is not one of 1 to 65535")
 		}
 	}
 	return u, checkHost(u.Hostname(), cfg.Options.AllowPrivate)
@@ -77,7 +77,7 @@ func (cfg *Config) parse() (*url.URL, error) {
 func checkHost(host string, allowPrivate bool) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if what := notPublic(a); what != "" && !allowPrivate {
-			return invalid("%s", refusal(a, what))
+			return link.Invalid("%s", refusal(a, what))
 		}
 		return nil
 	}
@@ -86,15 +86,11 @@ func checkHost(host string, allowPrivate bool) error {
 	switch _, err := strconv.ParseUint(strings.TrimPrefix(last, "0x"), 16, 64); {
 	case strings.HasPrefix(last, "0x") && (err == nil || last == "0x"), last != "" && strings.Trim(last, "0123456789") == "":
 		// Some resolvers read these as IPv4 in octal, hexadecimal, or a single number.
-		return invalid("the host ends in a number but is not an address; write addresses as 192.0.2.1 or [2001:db8::1]")
+		return link.Invalid("the host ends in a number but is not an address; write addresses as 192.0.2.1 or [2001:db8::1]")
 	case last == "localhost" && !allowPrivate:
-		return invalid("localhost is a loopback address; private addresses are called only if that is allowed")
+		return link.Invalid("localhost is a loopback address; private addresses are called only if that is allowed")
 	}
 	return nil
-}
-
-func invalid(format string, args ...any) error {
-	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: fmt.Sprintf(format, args...)}
 }
 
 // nonPublic are the ranges that IANA's registries of special-purpose addresses call not

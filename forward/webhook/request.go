@@ -14,6 +14,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
 // The headers of the Standard Webhooks scheme, in the form of http.Header.
@@ -40,7 +41,7 @@ var reserved = map[string]bool{
 
 // headerName returns the name in the form of http.Header, or "" if no message may set it.
 func headerName(name string) string {
-	if !isToken(name) {
+	if !link.IsToken(name) {
 		return ""
 	}
 	name = http.CanonicalHeaderKey(name)
@@ -51,12 +52,6 @@ func headerName(name string) string {
 		return ""
 	}
 	return name
-}
-
-// isToken reports whether HTTP allows the name for a header.
-func isToken(name string) bool {
-	const known = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
-	return name != "" && strings.Trim(name, known) == ""
 }
 
 // headerValue returns a value of printable ASCII without surrounding spaces unchanged. In any
@@ -96,7 +91,7 @@ func newSigner(secrets []string) (signer, error) {
 		encoded, ok := strings.CutPrefix(secret, "whsec_")
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		if !ok || err != nil || len(key) < minSecret || len(key) > maxSecret {
-			return nil, invalid("secret %d of %d is not whsec_ and %d to %d random bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)",
+			return nil, link.Invalid("secret %d of %d is not whsec_ and %d to %d random bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)",
 				i+1, len(secrets), minSecret, maxSecret)
 		}
 		w, err := standardwebhooks.NewWebhookRaw(key)

@@ -10,11 +10,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
 // Target posts messages to one URL. It is safe for concurrent use. It keeps as many
@@ -29,10 +29,7 @@ type Target struct {
 	maxRetryAfter time.Duration
 	dialer        *net.Dialer
 	transport     *http.Transport
-
-	mu     sync.RWMutex // guards closed, and adding to sends
-	closed bool
-	sends  sync.WaitGroup
+	link          *link.Link[*http.Transport]
 }
 
 const (
@@ -68,13 +65,13 @@ func New(cfg *Config) (*Target, error) {
 	for _, h := range t.opts.Headers {
 		switch name := http.CanonicalHeaderKey(h.Name); {
 		case headerValue(h.Value) != h.Value:
-			return nil, invalid("the value of the header %s is not printable ASCII, or begins or ends with a space", printable(h.Name))
+			return nil, link.Invalid("the value of the header %s is not printable ASCII, or begins or ends with a space", printable(h.Name))
 		case name == "Authorization" && u.User != nil:
-			return nil, invalid("both the URL and the headers have credentials; leave one of them out")
+			return nil, link.Invalid("both the URL and the headers have credentials; leave one of them out")
 		case name == "Content-Type":
 			t.contentType = h.Value
 		case headerName(h.Name) == "":
-			return nil, invalid("the header %s is not valid in HTTP, or set by the sender; leave it out", printable(h.Name))
+			return nil, link.Invalid("the header %s is not valid in HTTP, or set by the sender; leave it out", printable(h.Name))
 		default:
 			kept = append(kept, h)
 		}
@@ -115,15 +112,17 @@ func (t *Target) connectBy(cfg *Config) {
 	if cfg.Proxy != nil {
 		t.transport.Proxy = http.ProxyURL(cfg.Proxy)
 	}
+	connect := func(context.Context) (*http.Transport, error) { return t.transport, nil } // each Send connects by itself
+	t.link = link.New(t.opts.Timeout, connect, (*http.Transport).CloseIdleConnections)
 }
 
 // Send posts the message and returns nil after a 2xx answer. The package comment describes
 // other answers.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
-	if !t.enter() {
-		return &tarry.Error{Op: "send", Queue: m.Queue, ID: m.ID, Key: m.Key, Err: tarry.ErrClosed}
-	}
-	defer t.sends.Done()
+	return t.link.Use(ctx, func(ctx context.Context, _ *http.Transport) error { return t.post(ctx, m) })
+}
+
+func (t *Target) post(ctx context.Context, m *tarry.Message[[]byte]) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	began := time.Now()
@@ -191,22 +190,5 @@ func (t *Target) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", t.name, err)
 }
 
-func (t *Target) enter() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.closed {
-		return false
-	}
-	t.sends.Add(1)
-	return true
-}
-
 // Close waits for Sends in progress and closes the connections. Idempotent.
-func (t *Target) Close() error {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.sends.Wait()
-	t.transport.CloseIdleConnections()
-	return nil
-}
+func (t *Target) Close() error { return t.link.Close() }

@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -64,12 +65,8 @@ func (l *Link[C]) Use(ctx context.Context, send func(context.Context, C) error) 
 	d := l.connection()
 	select {
 	case <-d.done:
-	default:
-		select {
-		case <-d.done:
-		case <-ctx.Done():
-			return Fault(ctx.Err(), "no connection was made in time; the message was not sent")
-		}
+	case <-ctx.Done():
+		return Fault(ctx.Err(), "no connection was made in time; the message was not sent")
 	}
 	if d.err != nil {
 		return d.err
@@ -158,18 +155,24 @@ func ContentType(m *tarry.Message[[]byte], o *forward.Options) string {
 // IsContentType reports whether a header is the content type, which is sent separately.
 func IsContentType(name string) bool { return strings.EqualFold(name, contentType) }
 
+// IsToken reports whether HTTP allows the name for a header.
+func IsToken(name string) bool {
+	const known = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	return name != "" && strings.Trim(name, known) == ""
+}
+
 // Options completes the options of a target that cannot sign. what names the target.
 func Options(o *forward.Options, what string) (*forward.Options, error) {
 	full, err := o.Complete()
 	if err == nil && len(full.Secrets) > 0 {
-		err = Invalid(what + " takes no secret; only webhooks are signed")
+		err = Invalid("%s takes no secret; only webhooks are signed", what)
 	}
 	return full, err
 }
 
-// Invalid returns the error of a configuration; hint says what is wrong or what to do.
-func Invalid(hint string) error {
-	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: hint}
+// Invalid returns the error of a configuration. The text says what is wrong or what to do.
+func Invalid(format string, args ...any) error {
+	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: fmt.Sprintf(format, args...)}
 }
 
 // Register registers a kind of target under URL schemes: parse turns a URL into a

@@ -11,28 +11,24 @@ import (
 
 // finder finds the queues that match patterns. The engine's hints report most of them at the
 // next push. A list of all queues, made every few seconds, finds those that held messages
-// before and those with lost hints.
-//
-// A queue that has nothing to forward for idleAfter is released in two steps, so that no push
-// is missed. First its hints count again. If the next list then finds it empty too, it is
+// before and those with lost hints. A queue that has nothing to forward for idleAfter is
 // released.
 type finder struct {
 	routes atomic.Pointer[Routes] // the current routes
-	known  sync.Map               // queues with hints that are ignored
+	known  sync.Map               // queues that were found: name → *stay
 	kick   chan struct{}          // one token: something was found
 
 	mu    sync.Mutex
-	fresh map[string]struct{}
+	fresh map[string]struct{} // found by hints
 
 	// Used only by the router's goroutine.
-	named  []string // named by routes, and in known
-	queues map[string]*stay
+	queues map[string]*stay // those of known that have a worker
 }
 
-// stay is the state of a queue that has a worker.
+// stay is the state of a queue that was found.
 type stay struct {
-	empty   time.Time // since when the queue is empty; zero: it is not
-	leaving bool      // its hints count again; released if it stays empty
+	hinted atomic.Bool // since the last list
+	empty  time.Time   // since when the queue is empty; zero: it is not
 }
 
 // idleAfter is how long a pattern's queue keeps its worker without messages.
@@ -45,24 +41,14 @@ func newFinder() *finder {
 // heed switches to new routes.
 func (f *finder) heed(rs Routes) {
 	f.routes.Store(&rs)
-	for _, q := range f.named {
-		f.known.Delete(q)
-	}
 	for q := range f.queues {
 		if f.patterned(q) < 0 {
 			f.drop(q)
 		}
 	}
-	f.named = nil
-	for i := range rs {
-		if !rs[i].pattern() {
-			f.known.Store(rs[i].Queue, nil)
-			f.named = append(f.named, rs[i].Queue)
-		}
-	}
 }
 
-// drop releases a queue; its hints count again.
+// drop releases a queue.
 func (f *finder) drop(queue string) {
 	delete(f.queues, queue)
 	f.known.Delete(queue)
@@ -80,10 +66,15 @@ func (f *finder) patterned(queue string) int {
 
 // hint is called by the engine when a queue may have something to lease.
 func (f *finder) hint(queue string) {
-	if _, known := f.known.Load(queue); known || f.patterned(queue) < 0 {
-		return
+	s, known := f.known.Load(queue)
+	if !known {
+		if f.patterned(queue) < 0 {
+			return
+		}
+		s, known = f.known.LoadOrStore(queue, new(stay))
 	}
-	if _, known := f.known.LoadOrStore(queue, nil); known {
+	s.(*stay).hinted.Store(true)
+	if known {
 		return
 	}
 	f.mu.Lock()
@@ -117,57 +108,47 @@ func (f *finder) keep(queue string) {
 		f.drop(queue)
 		return
 	}
-	s := f.queues[queue]
-	if s == nil {
-		s = new(stay)
-		f.queues[queue] = s
-	}
-	*s = stay{}
-	f.known.Store(queue, nil)
+	s, _ := f.known.LoadOrStore(queue, new(stay))
+	f.queues[queue] = s.(*stay)
+	f.queues[queue].empty = time.Time{}
 }
 
 // list is the queues with something to forward, as the engine listed them.
 type list struct {
 	began  time.Time
-	queues []string
-	err    error
+	queues map[string]struct{}
 }
 
-// look lists the queues that match patterns.
-func (f *finder) look(ctx context.Context, c *tarry.Client) (l list) {
-	l.began = time.Now()
+// list lists the queues that match patterns.
+func (f *finder) list(ctx context.Context, c *tarry.Client) (list, error) {
+	l := list{time.Now(), make(map[string]struct{})}
 	for q, err := range c.AllQueues(ctx) {
 		if err != nil {
-			l.err = err
-			return l
+			return l, err
 		}
 		if q.Scheduled+q.Ready+q.Leased > 0 && f.patterned(q.Queue) >= 0 {
-			l.queues = append(l.queues, q.Queue)
+			l.queues[q.Queue] = struct{}{}
 		}
 	}
-	return l
+	return l, nil
 }
 
-// take applies a list.
+// take applies a list. A queue that was pushed to since the last one is not empty, even if
+// this one was too early to see it.
 func (f *finder) take(l list) {
-	full := make(map[string]struct{}, len(l.queues))
-	for _, q := range l.queues {
-		full[q] = struct{}{}
+	for q := range l.queues {
 		f.keep(q)
 	}
 	f.gather()
 	for q, s := range f.queues {
-		if _, is := full[q]; is {
-			continue
-		}
-		switch {
-		case s.leaving && s.empty.Before(l.began):
-			f.drop(q)
+		_, full := l.queues[q]
+		switch hinted := s.hinted.Swap(false); {
+		case full || hinted:
+			s.empty = time.Time{}
 		case s.empty.IsZero():
 			s.empty = l.began
-		case !s.leaving && l.began.Sub(s.empty) >= idleAfter:
-			s.leaving, s.empty = true, time.Now()
-			f.known.Delete(q)
+		case l.began.Sub(s.empty) >= idleAfter:
+			f.drop(q)
 		}
 	}
 }

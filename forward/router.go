@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
 )
 
@@ -67,6 +68,8 @@ type Router struct {
 	finder     *finder
 	nextAssign time.Time // the earliest time to assign found queues again
 	failures   chan error
+	lists      chan list
+	looking    sync.WaitGroup // makes lists
 	trouble    *notify.TroubleLog
 	closing    sync.WaitGroup
 }
@@ -78,7 +81,7 @@ var (
 
 // NewRouter returns a Router for the messages of a client.
 func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
-	r := &Router{c: c, lanes: make(map[string]*lane), changed: make(chan struct{}, 1), finder: newFinder(), failures: make(chan error, 1)}
+	r := &Router{c: c, lanes: make(map[string]*lane), changed: make(chan struct{}, 1), finder: newFinder(), failures: make(chan error, 1), lists: make(chan list)}
 	r.cfg = *cmp.Or(cfg, new(RouterConfig))
 	r.cfg.ListEvery = cmp.Or(max(r.cfg.ListEvery, 0), DefaultListEvery)
 	r.cfg.MaxQueues = cmp.Or(max(r.cfg.MaxQueues, 0), DefaultMaxQueues)
@@ -187,26 +190,11 @@ func (r *Router) Run(ctx context.Context) error {
 // coordinate makes each lane work on its queues until ctx ends or the client is closed.
 func (r *Router) coordinate(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var (
-		looking   sync.WaitGroup
-		lists     chan list // nil: no list in progress
-		listDue   bool      // a list is due
-		notBefore time.Time // but not before this
-		change    <-chan time.Time
-		unwatch   func()
-		tick      = time.NewTicker(r.cfg.ListEvery)
-	)
-	startList := func() {
-		lists = make(chan list, 1)
-		looking.Go(func() { lists <- r.finder.look(ctx, r.c) })
-	}
+	stop := func() {}
 	defer func() {
 		cancel()
-		looking.Wait()
-		tick.Stop()
-		if unwatch != nil {
-			unwatch()
-		}
+		stop()
+		r.looking.Wait()
 	}()
 	for {
 		select {
@@ -215,47 +203,51 @@ func (r *Router) coordinate(ctx context.Context) error {
 		case err := <-r.failures:
 			return err
 		case <-r.changed:
-			listDue = r.takeRoutes()
-			switch {
-			case listDue && unwatch == nil:
-				unwatch = r.c.Engine().Watch(r.finder.hint)
-			case !listDue && unwatch != nil:
-				unwatch()
-				unwatch = nil
+			stop()
+			stop = func() {}
+			if r.takeRoutes() {
+				stop = r.look(ctx)
 			}
-			change = nil
-			r.assign()
 		case <-r.finder.kick:
-			if change == nil {
-				change = time.After(time.Until(r.nextAssign))
-			}
-			continue
-		case <-change:
-			change = nil
+			duration.Sleep(ctx, time.Until(r.nextAssign))
 			r.finder.gather()
-			r.assign()
-		case l := <-lists:
-			lists = nil
-			notBefore = time.Now().Add(listShare * time.Since(l.began))
-			if l.err != nil {
-				r.trouble.Note(cannotList, "", "error", l.err)
-				break
-			}
+		case l := <-r.lists:
 			r.finder.take(l)
-			r.assign()
-		case <-tick.C:
-			listDue = unwatch != nil && !time.Now().Before(notBefore)
 		}
-		if listDue && lists == nil {
-			listDue = false
-			startList()
-		}
+		r.assign()
 	}
 }
 
 // listShare bounds the cost of lists: the pause before the next one is at least this many
 // times as long as the last one took.
 const listShare = 50
+
+// look looks for queues that match patterns, by the engine's hints and by lists, until stop is
+// called.
+func (r *Router) look(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	unwatch := r.c.Engine().Watch(r.finder.hint)
+	r.looking.Go(func() {
+		for ctx.Err() == nil {
+			l, err := r.finder.list(ctx, r.c)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				r.trouble.Note(cannotList, "", "error", err)
+			default:
+				select {
+				case r.lists <- l:
+				case <-ctx.Done():
+				}
+			}
+			duration.Sleep(ctx, max(r.cfg.ListEvery, listShare*time.Since(l.began)))
+		}
+	})
+	return func() {
+		cancel()
+		unwatch()
+	}
+}
 
 // takeRoutes passes the routes to the finder, and reports whether one has a pattern.
 func (r *Router) takeRoutes() (patterns bool) {

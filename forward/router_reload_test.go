@@ -26,7 +26,7 @@ func TestQueuesOfRoutesThatAreGone(t *testing.T) {
 		if err := r.Set(nil); err != nil {
 			t.Fatal(err)
 		}
-		r.finder.take(list{began: time.Now(), queues: []string{"a.1"}})
+		r.finder.take(list{began: time.Now(), queues: map[string]struct{}{"a.1": {}}})
 		r.assign()
 		r.takeRoutes()
 		r.assign()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // dist is built by make ui.
@@ -92,18 +93,8 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("ETag", etag)
-	for known := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
-		if strings.TrimPrefix(strings.TrimSpace(known), "W/") == etag {
-			h.Del("Content-Encoding")
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-	}
 	h.Set("Content-Type", a.contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may have left
-	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
 // accepts reports whether the client accepts an encoding.

@@ -11,10 +11,9 @@ import (
 
 // session is a viewer who has logged in.
 type session struct {
-	token   string
-	started time.Time
-	ctx     context.Context // ends with the session, and ends its requests
-	end     context.CancelFunc
+	token string
+	ctx   context.Context // ends with the session, at its greatest age at the latest, and ends its requests
+	end   context.CancelFunc
 
 	used time.Time // guarded by sessions.mu, like the fields below
 	open int       // requests in progress
@@ -25,14 +24,13 @@ type session struct {
 type sessions struct {
 	maxIdle, maxAge time.Duration
 	maxCount        int
-	now             func() time.Time
 
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*session
 }
 
 func newSessions(cfg *Config) *sessions {
-	return &sessions{maxIdle: cfg.SessionIdle, maxAge: cfg.SessionMax, maxCount: cfg.MaxSessions, now: time.Now, all: make(map[[sha256.Size]byte]*session)}
+	return &sessions{maxIdle: cfg.SessionIdle, maxAge: cfg.SessionMax, maxCount: cfg.MaxSessions, all: make(map[[sha256.Size]byte]*session)}
 }
 
 // begin adds a session for a token and returns the value of its cookie.
@@ -40,21 +38,20 @@ func (s *sessions) begin(token string) string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	secret := base64.RawURLEncoding.EncodeToString(b[:])
-	now := s.now()
-	o := &session{token: token, started: now, used: now}
+	o := &session{token: token, used: time.Now()}
 	o.ctx, o.end = context.WithTimeout(context.Background(), s.maxAge)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweep(now, token)
+	s.sweep(token)
 	s.all[sha256.Sum256([]byte(secret))] = o
 	return secret
 }
 
 // sweep ends the sessions that are over, and one more if there is no room for another of
 // token. Called with s.mu held.
-func (s *sessions) sweep(now time.Time, token string) {
+func (s *sessions) sweep(token string) {
 	for hash, o := range s.all {
-		if s.over(o, now) {
+		if s.over(o) {
 			o.end()
 			delete(s.all, hash)
 		}
@@ -83,21 +80,20 @@ func (s *sessions) evict(token string) {
 }
 
 // over reports whether a session has ended. Called with s.mu held.
-func (s *sessions) over(o *session, now time.Time) bool {
-	return o.ctx.Err() != nil || now.Sub(o.started) >= s.maxAge || o.open == 0 && now.Sub(o.used) >= s.maxIdle
+func (s *sessions) over(o *session) bool {
+	return o.ctx.Err() != nil || o.open == 0 && time.Since(o.used) >= s.maxIdle
 }
 
 // enter returns the session of a cookie for one request, which calls leave at its end. It
 // returns nil if there is no such session.
 func (s *sessions) enter(secret string) *session {
-	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.all[sha256.Sum256([]byte(secret))]
-	if o == nil || s.over(o, now) {
+	if o == nil || s.over(o) {
 		return nil
 	}
-	o.used = now
+	o.used = time.Now()
 	o.open++
 	return o
 }
@@ -105,7 +101,7 @@ func (s *sessions) enter(secret string) *session {
 func (s *sessions) leave(o *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.used = s.now()
+	o.used = time.Now()
 	o.open--
 }
 

@@ -23,13 +23,9 @@ type Notifier[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T
-	spare   []T // the memory of an earlier batch, kept up to maxSpare
 	busy    bool
 	idle    chan struct{} // not nil: closed when nothing is left
 }
-
-// maxSpare is for how many items memory is kept while none are pending.
-const maxSpare = 512
 
 // Pending returns how many items wait, or are being passed to Call.
 func (t *Notifier[T]) Pending() int { return int(t.pending.Load()) }
@@ -58,7 +54,7 @@ func (t *Notifier[T]) run() {
 	defer t.mu.Unlock()
 	for len(t.waiting) > 0 {
 		batch := t.waiting
-		t.waiting, t.spare = t.spare[:0], nil
+		t.waiting = nil
 		t.mu.Unlock()
 		for i := range batch {
 			t.Call(batch[i])
@@ -67,17 +63,9 @@ func (t *Notifier[T]) run() {
 				t.Called()
 			}
 		}
-		clear(batch)
 		t.mu.Lock()
-		t.spare = batch
 	}
 	t.busy = false
-	if cap(t.waiting) < cap(t.spare) {
-		t.waiting = t.spare[:0]
-	}
-	if t.spare = nil; cap(t.waiting) > maxSpare {
-		t.waiting = nil
-	}
 	if t.idle != nil {
 		close(t.idle)
 		t.idle = nil

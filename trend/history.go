@@ -47,16 +47,15 @@ type journal struct {
 	last  int64 // number of the last
 }
 
-func (j *journal) append(at int64, s *Slot, scratch []byte) []byte {
-	scratch = s.append(scratch[:0])
+func (j *journal) append(at int64, s *Slot) {
+	content := s.append(make([]byte, 0, 128))
 	if j.start == len(j.b) {
 		j.b, j.start, j.base, j.last = j.b[:0], 0, at, at
 	}
 	j.b = binary.AppendUvarint(j.b, uint64(at-j.last))
-	j.b = binary.AppendUvarint(j.b, uint64(len(scratch)))
-	j.b = append(j.b, scratch...)
+	j.b = binary.AppendUvarint(j.b, uint64(len(content)))
+	j.b = append(j.b, content...)
 	j.last = at
-	return scratch
 }
 
 // each calls f for the slots, oldest first, until f returns false.
@@ -112,9 +111,8 @@ func (h *history) roll(n int64, b *budget) {
 		}
 		return
 	}
-	var scratch []byte
 	if h.some {
-		scratch = h.logs[0].append(h.at, &h.now, make([]byte, 0, 128))
+		h.logs[0].append(h.at, &h.now)
 		h.some, h.now = false, Slot{}
 	}
 	for i := 1; i < len(levels); i++ {
@@ -133,7 +131,7 @@ func (h *history) roll(n int64, b *budget) {
 			return true
 		})
 		if some {
-			scratch = h.logs[i].append(was, &sum, scratch)
+			h.logs[i].append(was, &sum)
 		}
 	}
 	h.at = n

@@ -19,6 +19,42 @@ type plainEngine struct {
 
 func (e *plainEngine) Capabilities() engine.Capabilities { return e.caps }
 
+// bareEngine says that it can do everything, and has no optional call.
+type bareEngine struct{ engine.Engine }
+
+// What an engine lacks is refused even if the engine says that it has it.
+func TestCallsThatAnEngineDoesNotHave(t *testing.T) {
+	for _, prompt := range []bool{true, false} {
+		s := newStage()
+		s.caps = func(c *engine.Capabilities) { c.Prompt = prompt }
+		c := tarry.New(bareEngine{s}, nil)
+		ctx := t.Context()
+		for name, call := range map[string]func() error{
+			"push atomically": func() error { _, err := c.PushAtomic(ctx, []tarry.Draft{{Queue: "q"}}); return err },
+			"claim":           func() error { _, err := c.Claim(ctx, tarry.ByKey("k").Of("q"), tarry.LeaseOptions{}); return err },
+			"peek":            func() error { _, err := c.Peek(ctx, []string{"q"}); return err },
+			"find":            func() error { _, err := c.Find(ctx, []tarry.ID{1}); return err },
+			"list":            func() error { _, err := c.ListPage(ctx, tarry.ListQuery{Queue: "q", State: tarry.Ready}); return err },
+			"queue":           func() error { _, err := c.Queue(ctx, "q"); return err },
+			"queues":          func() error { _, _, err := c.Queues(ctx, "", 1); return err },
+			"forecast":        func() error { _, err := c.Forecast(ctx, "q", time.Minute, time.Hour); return err },
+			"pause":           func() error { return c.Pause(ctx, "q", 0) },
+			"resume":          func() error { return c.Resume(ctx, "q") },
+			"purge":           func() error { _, err := c.Purge(ctx, "q", 0); return err },
+			"redrive":         func() error { _, err := c.Redrive(ctx, "q", nil, 0); return err },
+			"settings":        func() error { _, _, err := c.Settings(ctx, "q"); return err },
+			"configure":       func() error { _, err := c.Configure(ctx, "q", tarry.Settings{}, ""); return err },
+		} {
+			if err := call(); !errors.Is(err, tarry.ErrUnsupported) {
+				t.Errorf("%s, prompt %v: %v", name, prompt, err)
+			}
+		}
+		if err := errors.Join(c.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What an engine cannot do is refused before it is asked, with what it lacks.
 func TestWhatAnEngineLacksIsRefused(t *testing.T) {
 	mem := memengine.New(nil)

@@ -261,6 +261,27 @@ func (c *Client) begin(ctx context.Context, op, queue string) error {
 	return nil
 }
 
+// operation is a call that only some engines have.
+type operation struct {
+	op, queue string
+	can       bool          // the engine says that it has the call
+	what      string        // what an engine without it lacks; "": op
+	invalid   error         // what is wrong with the arguments
+	metered   string        // its name in Meter.Called; "": op
+	patience  time.Duration // as for calls.Leaving
+}
+
+// operate makes a call of the optional interface I.
+func operate[I, T any](ctx context.Context, c *Client, o operation, call func(I) (T, error)) (out T, err error) {
+	eng, ok := c.Engine().(I)
+	able := c.able(ok && o.can, o.op, o.queue, cmp.Or(o.what, o.op))
+	if err := cmp.Or(c.begin(ctx, o.op, o.queue), o.invalid, able); err != nil {
+		return out, err
+	}
+	out, err = calls.Through(ctx, c.seam, cmp.Or(o.metered, o.op), o.patience, nil, func() (T, error) { return call(eng) })
+	return out, calls.Fail(o.op, Ref{Queue: o.queue}, err)
+}
+
 // able returns ErrUnsupported unless can is true. what names the missing ability.
 func (c *Client) able(can bool, op, queue, what string) error {
 	if can {

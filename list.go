@@ -31,27 +31,17 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 // none is ready; a pause does not matter. It may lack body and headers. At most 10,000 queues.
 func (c *Client) Peek(ctx context.Context, queues []string) ([]Info, error) {
 	const op = "peek"
-	if err := c.beginBatch(ctx, op, len(queues)); err != nil {
-		return nil, err
-	}
-	p, ok := c.eng.(engine.Peeker)
-	if err := cmp.Or(checkQueues(op, queues), c.able(ok && c.caps.Peek, op, "", op)); err != nil {
-		return nil, err
-	}
-	first, err := p.Peek(ctx, slices.Clone(queues)) // the caller may reuse its slice if ctx ends early
-	return first, calls.Fail(op, Ref{}, err)
+	o := operation{op: op, can: c.caps.Peek, invalid: cmp.Or(engine.CheckBatch(op, len(queues)), checkQueues(op, queues))}
+	queues = slices.Clone(queues) // the caller may reuse its slice if ctx ends early
+	return operate(ctx, c, o, func(e engine.Peeker) ([]Info, error) { return e.Peek(ctx, queues) })
 }
 
 // Find returns for each id the queue of the live or dead message that has it, and "" where
 // none has. At most 10,000 ids.
 func (c *Client) Find(ctx context.Context, ids []ID) ([]string, error) {
-	const op = "find"
-	f, ok := c.eng.(engine.Finder)
-	if err := cmp.Or(c.beginBatch(ctx, op, len(ids)), c.able(ok && c.caps.Find, op, "", op)); err != nil {
-		return nil, err
-	}
-	queues, err := f.Find(ctx, slices.Clone(ids))
-	return queues, calls.Fail(op, Ref{}, err)
+	o := operation{op: "find", can: c.caps.Find, invalid: engine.CheckBatch("find", len(ids))}
+	ids = slices.Clone(ids)
+	return operate(ctx, c, o, func(e engine.Finder) ([]string, error) { return e.Find(ctx, ids) })
 }
 
 // ListPage returns one page of a queue's messages in one state. Scheduled and ready messages
@@ -61,13 +51,8 @@ func (c *Client) Find(ctx context.Context, ids []ID) ([]string, error) {
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	q.Limit = cmp.Or(q.Limit, defaultPage)
-	l, ok := c.eng.(engine.Lister)
-	able := c.able(ok && (c.caps.List || c.caps.ListDead), op, q.Queue, op)
-	if err := cmp.Or(c.operate(ctx, op, q.Queue), q.Check(), c.caps.CheckList(&q), able); err != nil {
-		return Page{}, err
-	}
-	p, err := l.List(ctx, q)
-	return p, calls.Fail(op, Ref{Queue: q.Queue}, err)
+	o := operation{op: op, queue: q.Queue, can: c.caps.List || c.caps.ListDead, invalid: cmp.Or(engine.CheckQueue(op, q.Queue), q.Check(), c.caps.CheckList(&q))}
+	return operate(ctx, c, o, func(e engine.Lister) (Page, error) { return e.List(ctx, q) })
 }
 
 // List yields all messages of a queue in one state, with bodies, page by page. It stops

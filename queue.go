@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -12,27 +13,29 @@ import (
 
 // Queue returns what a queue holds; an unknown queue is empty.
 func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
-	const op = "count"
-	n, err := c.counter(ctx, op, queue)
-	if err = cmp.Or(err, engine.CheckQueue(op, queue)); err != nil {
-		return QueueInfo{}, err
-	}
-	info, err := n.Queue(ctx, queue)
-	return info, calls.Fail(op, Ref{Queue: queue}, err)
+	o := c.counting("queue", queue, engine.CheckQueue("count", queue))
+	return operate(ctx, c, o, func(e engine.Counter) (QueueInfo, error) { return e.Queue(ctx, queue) })
 }
 
 // Queues returns the queues that hold messages, are paused or have settings, ordered by
 // name, starting after the name after. next is "" at the end. limit is at most 1000; 0 means
 // 100.
 func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
-	const op = "count"
-	n, err := c.counter(ctx, op, "")
 	limit = cmp.Or(limit, defaultPage)
-	if err = cmp.Or(err, engine.CheckLimit(op, "", limit)); err != nil {
-		return nil, "", err
+	o := c.counting("queues", "", engine.CheckLimit("count", "", limit))
+	type page struct {
+		queues []QueueInfo
+		next   string
 	}
-	queues, next, err = n.Queues(ctx, after, limit)
-	return queues, next, calls.Fail(op, Ref{}, err)
+	p, err := operate(ctx, c, o, func(e engine.Counter) (p page, err error) {
+		p.queues, p.next, err = e.Queues(ctx, after, limit)
+		return p, err
+	})
+	return p.queues, p.next, err
+}
+
+func (c *Client) counting(metered, queue string, invalid error) operation {
+	return operation{op: "count", queue: queue, can: c.caps.Count, what: "counters", invalid: invalid, metered: metered}
 }
 
 // AllQueues yields the queues that hold messages, are paused or have settings, ordered by
@@ -62,49 +65,27 @@ func pages[T any](read func(after string) (page []T, next string, err error)) it
 	}
 }
 
-func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter, error) {
-	n, ok := c.eng.(engine.Counter)
-	return n, cmp.Or(c.begin(ctx, op, queue), c.able(ok && c.caps.Count, op, queue, "counters"))
-}
-
 // Forecast counts the messages that fall due in each step, starting with the current
 // minute, and separately the overdue ones, due before that minute. step is a whole number
 // of minutes; span is a whole number of steps, at most 10,000.
 func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
-	const op = "forecast"
-	f, ok := c.eng.(engine.Forecaster)
-	able := c.able(ok && c.caps.Forecast, op, queue, op)
-	if err := cmp.Or(c.operate(ctx, op, queue), engine.CheckForecast(queue, step, span), able); err != nil {
-		return Forecast{}, err
-	}
-	all, err := f.Forecast(ctx, queue, step, span)
-	return all, calls.Fail(op, Ref{Queue: queue}, err)
+	o := c.operation("forecast", queue, c.caps.Forecast, engine.CheckForecast(queue, step, span))
+	return operate(ctx, c, o, func(e engine.Forecaster) (Forecast, error) { return e.Forecast(ctx, queue, step, span) })
 }
 
 // Pause stops leasing and claiming from a queue for d, or until Resume when d is 0. Pushes,
 // cancels and settlements continue. A second Pause replaces the first.
 func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error {
-	const op = "pause"
-	p, err := c.pauser(ctx, op, queue)
-	if err = cmp.Or(err, engine.CheckPause(queue, d)); err != nil {
-		return err
-	}
-	return calls.Fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
+	o := c.operation("pause", queue, c.caps.Pause, engine.CheckPause(queue, d))
+	_, err := operate(ctx, c, o, func(e engine.Pauser) (struct{}, error) { return struct{}{}, e.Pause(ctx, queue, d) })
+	return err
 }
 
 // Resume ends a pause, if there is one.
 func (c *Client) Resume(ctx context.Context, queue string) error {
-	const op = "resume"
-	p, err := c.pauser(ctx, op, queue)
-	if err != nil {
-		return err
-	}
-	return calls.Fail(op, Ref{Queue: queue}, p.Resume(ctx, queue))
-}
-
-func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, error) {
-	p, ok := c.eng.(engine.Pauser)
-	return p, cmp.Or(c.operate(ctx, op, queue), c.able(ok && c.caps.Pause, op, queue, op))
+	o := c.operation("resume", queue, c.caps.Pause, nil)
+	_, err := operate(ctx, c, o, func(e engine.Pauser) (struct{}, error) { return struct{}{}, e.Resume(ctx, queue) })
+	return err
 }
 
 // Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
@@ -112,63 +93,53 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 // Purge never removes leased messages, and what it removes is not remembered. It returns how
 // many it removed, even when it fails midway.
 func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
-	const op = "purge"
-	p, ok := c.eng.(engine.Purger)
-	remembers := also&PurgeFinished == 0 || c.caps.Remember || c.caps.History
-	able := cmp.Or(c.able(ok && c.caps.Purge, op, queue, op), c.able(remembers, op, queue, "remember"))
-	if err := cmp.Or(c.operate(ctx, op, queue), able); err != nil {
-		return 0, err
+	o := c.operation("purge", queue, c.caps.Purge, nil)
+	if o.patience = calls.LastWord; also&PurgeFinished != 0 && o.can {
+		o.can, o.what = c.caps.Remember || c.caps.History, "remember"
 	}
-	n, err := p.Purge(ctx, queue, also)
-	return n, calls.Fail(op, Ref{Queue: queue}, err)
+	return operate(ctx, c, o, func(e engine.Purger) (int64, error) { return e.Purge(ctx, queue, also) })
 }
 
 // Redrive makes dead messages ready again, with attempt 0: those with the given ids. Without
 // ids it takes the limit messages that died first (0: all). It skips a message when a live
 // one holds its key.
 func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
-	const op = "redrive"
-	r, ok := c.eng.(engine.Redriver)
-	able := c.able(ok && c.caps.Redrive, op, queue, op)
-	if err := cmp.Or(c.operate(ctx, op, queue), engine.CheckRedrive(queue, ids, limit), able); err != nil {
-		return Redriven{}, err
-	}
-	n, err := r.Redrive(ctx, queue, ids, limit)
-	return n, calls.Fail(op, Ref{Queue: queue}, err)
+	o := c.operation("redrive", queue, c.caps.Redrive, engine.CheckRedrive(queue, ids, limit))
+	o.patience, ids = calls.LastWord, slices.Clone(ids) // the caller may reuse its slice if ctx ends early
+	return operate(ctx, c, o, func(e engine.Redriver) (Redriven, error) { return e.Redrive(ctx, queue, ids, limit) })
 }
 
-func (c *Client) operate(ctx context.Context, op, queue string) error {
-	return cmp.Or(c.begin(ctx, op, queue), engine.CheckQueue(op, queue))
+func (c *Client) operation(op, queue string, can bool, invalid error) operation {
+	return operation{op: op, queue: queue, can: can, invalid: cmp.Or(engine.CheckQueue(op, queue), invalid)}
 }
 
 // Settings returns the stored settings of a queue and their revision, for Configure. They
 // are empty for a queue that was never configured.
 func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revision string, err error) {
-	const op = "settings"
-	e, err := c.configurer(ctx, op, queue)
-	if err != nil {
-		return Settings{}, "", err
+	o := c.operation("settings", queue, c.caps.Settings, nil)
+	o.what = settingsOf
+	type answer struct {
+		Settings
+		revision string
 	}
-	s, revision, err = e.Settings(ctx, queue)
-	return s, revision, calls.Fail(op, Ref{Queue: queue}, err)
+	a, err := operate(ctx, c, o, func(e engine.Configurer) (a answer, err error) {
+		a.Settings, a.revision, err = e.Settings(ctx, queue)
+		return a, err
+	})
+	return a.Settings, a.revision, err
 }
+
+// settingsOf names what an engine lacks that stores no settings.
+const settingsOf = "settings of queues"
 
 // Configure replaces all settings of a queue, and returns their revision. Given the revision
 // that Settings returned, it fails with ErrStale if the settings have changed since. Given
 // "", it overwrites them. ErrInvalid when a setting is not allowed.
 func (c *Client) Configure(ctx context.Context, queue string, s Settings, revision string) (string, error) {
 	const op = "configure"
-	e, err := c.configurer(ctx, op, queue)
-	if err = cmp.Or(err, s.Validate(queue), c.caps.CheckTerms(op, Ref{Queue: queue}, &s.Defaults)); err != nil {
-		return "", err
-	}
-	revision, err = e.Configure(ctx, queue, s, revision)
-	return revision, calls.Fail(op, Ref{Queue: queue}, err)
-}
-
-func (c *Client) configurer(ctx context.Context, op, queue string) (engine.Configurer, error) {
-	e, ok := c.eng.(engine.Configurer)
-	return e, cmp.Or(c.operate(ctx, op, queue), c.able(ok && c.caps.Settings, op, queue, "settings of queues"))
+	o := c.operation(op, queue, c.caps.Settings, cmp.Or(s.Validate(queue), c.caps.CheckTerms(op, Ref{Queue: queue}, &s.Defaults)))
+	o.what, s.Defaults = settingsOf, s.Defaults.Clone()
+	return operate(ctx, c, o, func(e engine.Configurer) (string, error) { return e.Configure(ctx, queue, s, revision) })
 }
 
 // readyQueue is the queue that Ready counts on an engine without a readiness check.

@@ -68,9 +68,12 @@ func Leaving[T any](ctx context.Context, calls *Leaver, patience time.Duration, 
 	return out, err
 }
 
-// through is Leaving with metering: the call is metered when the engine answers, even if it
-// was abandoned.
-func through[T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+// Through is Leaving with metering: the call is metered when the engine answers, even if it
+// was abandoned. With a nil Engine it only makes the call.
+func Through[T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	if s == nil {
+		return call()
+	}
 	metered := func() (T, error) {
 		start := s.meter.begin()
 		out, err := call()
@@ -83,14 +86,14 @@ func through[T any](ctx context.Context, s *Engine, op string, patience time.Dur
 	return Leaving(ctx, &s.calls, patience, late, metered)
 }
 
-// optional is through for a call that only some engines have, those that implement I.
+// optional is Through for a call that only some engines have, those that implement I.
 func optional[I, T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func(eng I) (T, error)) (T, error) {
 	eng, ok := s.eng.(I)
 	if !ok {
 		var none T
 		return none, engine.ErrUnsupported
 	}
-	return through(ctx, s, op, patience, late, func() (T, error) { return call(eng) })
+	return Through(ctx, s, op, patience, late, func() (T, error) { return call(eng) })
 }
 
 // Push pushes copies, since the caller of an abandoned call may reuse its slices.
@@ -103,7 +106,7 @@ func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // PushOwn is Push without copies, for messages that nobody changes.
 func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
+	return Through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
 		out, err := s.eng.Push(ctx, msgs)
 		s.meter.pushed(msgs, out, err)
 		return out, err
@@ -146,7 +149,7 @@ func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 		s.giveBack(all)
 	}
-	return through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
+	return Through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
 		g, err := s.eng.Lease(ctx, wants)
 		s.meter.granted(wants, &g, err)
 		return g, err
@@ -173,16 +176,6 @@ func (s *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	})
 }
 
-// Peek calls the engine's.
-func (s *Engine) Peek(ctx context.Context, queues []string) ([]engine.Info, error) {
-	return optional(ctx, s, "peek", 0, nil, func(eng engine.Peeker) ([]engine.Info, error) { return eng.Peek(ctx, queues) })
-}
-
-// Find calls the engine's.
-func (s *Engine) Find(ctx context.Context, ids []engine.ID) ([]string, error) {
-	return optional(ctx, s, "find", 0, nil, func(eng engine.Finder) ([]string, error) { return eng.Find(ctx, ids) })
-}
-
 // giveBack releases leases of an abandoned call. Those that cannot be released will lapse.
 func (s *Engine) giveBack(ls []engine.Lease) {
 	if len(ls) == 0 {
@@ -195,12 +188,12 @@ func (s *Engine) giveBack(ls []engine.Lease) {
 
 // Settle calls the engine's.
 func (s *Engine) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	return through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+	return Through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
 }
 
 // Cancel calls the engine's.
 func (s *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	return through(ctx, s, "cancel", 0, nil, func() ([]error, error) {
+	return Through(ctx, s, "cancel", 0, nil, func() ([]error, error) {
 		errs, err := s.eng.Cancel(ctx, refs)
 		s.meter.cancelled(refs, errs, err)
 		return errs, err
@@ -209,88 +202,17 @@ func (s *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 
 // Reschedule calls the engine's.
 func (s *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	return through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+	return Through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
 }
 
 // Get calls the engine's.
 func (s *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	return through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+	return Through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
 }
 
 // List calls the engine's.
 func (s *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	return optional(ctx, s, "list", 0, nil, func(eng engine.Lister) (engine.Page, error) { return eng.List(ctx, q) })
-}
-
-// Queue calls the engine's.
-func (s *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
-	return optional(ctx, s, "queue", 0, nil, func(eng engine.Counter) (engine.QueueInfo, error) { return eng.Queue(ctx, queue) })
-}
-
-// Queues calls the engine's.
-func (s *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
-	type page struct {
-		queues []engine.QueueInfo
-		next   string
-	}
-	p, err := optional(ctx, s, "queues", 0, nil, func(eng engine.Counter) (p page, err error) {
-		p.queues, p.next, err = eng.Queues(ctx, after, limit)
-		return p, err
-	})
-	return p.queues, p.next, err
-}
-
-// Forecast calls the engine's.
-func (s *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
-	return optional(ctx, s, "forecast", 0, nil, func(eng engine.Forecaster) (engine.Forecast, error) {
-		return eng.Forecast(ctx, queue, step, span)
-	})
-}
-
-// Pause calls the engine's.
-func (s *Engine) Pause(ctx context.Context, queue string, d time.Duration) error {
-	_, err := optional(ctx, s, "pause", 0, nil, func(eng engine.Pauser) (struct{}, error) { return struct{}{}, eng.Pause(ctx, queue, d) })
-	return err
-}
-
-// Resume calls the engine's.
-func (s *Engine) Resume(ctx context.Context, queue string) error {
-	_, err := optional(ctx, s, "resume", 0, nil, func(eng engine.Pauser) (struct{}, error) { return struct{}{}, eng.Resume(ctx, queue) })
-	return err
-}
-
-// Purge calls the engine's.
-func (s *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
-	return optional(ctx, s, "purge", LastWord, nil, func(eng engine.Purger) (int64, error) { return eng.Purge(ctx, queue, also) })
-}
-
-// Redrive calls the engine's.
-func (s *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
-	ids = slices.Clone(ids)
-	return optional(ctx, s, "redrive", LastWord, nil, func(eng engine.Redriver) (engine.Redriven, error) {
-		return eng.Redrive(ctx, queue, ids, limit)
-	})
-}
-
-// Settings calls the engine's.
-func (s *Engine) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
-	type answer struct {
-		engine.Settings
-		revision string
-	}
-	a, err := optional(ctx, s, "settings", 0, nil, func(eng engine.Configurer) (a answer, err error) {
-		a.Settings, a.revision, err = eng.Settings(ctx, queue)
-		return a, err
-	})
-	return a.Settings, a.revision, err
-}
-
-// Configure calls the engine's.
-func (s *Engine) Configure(ctx context.Context, queue string, settings engine.Settings, revision string) (string, error) {
-	settings.Defaults = settings.Defaults.Clone()
-	return optional(ctx, s, "configure", 0, nil, func(eng engine.Configurer) (string, error) {
-		return eng.Configure(ctx, queue, settings, revision)
-	})
 }
 
 // Watch calls the engine's.

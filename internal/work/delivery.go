@@ -39,7 +39,7 @@ type Delivery struct {
 	hold         hold      // on the lease
 	renewing     bool      // a renewal is under way
 	lossReported bool      // the loss of the lease has been reported
-	place        int32     // in the agenda, from 1; 0: it has ended
+	place        int32     // in Worker.deliveries, from 1; 0: it has ended
 	look         time.Time // when the keeper checks it
 	begin        time.Time // when it is released if it still waits
 	ctx          context.Context
@@ -146,9 +146,9 @@ func (w *Worker) enter(d *Delivery, now time.Time) {
 		}
 	}
 	w.cfg.Retry.fill(&d.lease.Policy)
-	t := w.nextLook(d)
-	w.agenda.add(d, t)
-	w.lookBy(t)
+	d.look = w.nextLook(d)
+	w.deliveries.add(d)
+	w.lookBy(d.look)
 }
 
 // runner is a goroutine that runs handlers one after the other. It lives as long as the
@@ -378,7 +378,7 @@ func (w *Worker) finish(d *Delivery) {
 		d.reportFailure()
 	}
 	w.mu.Lock()
-	w.agenda.remove(d)
+	w.deliveries.remove(d)
 	w.running--
 	if d.stage >= running {
 		w.pace.finished(d.took)

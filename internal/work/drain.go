@@ -89,7 +89,7 @@ func (w *Worker) checkIdle() {
 func (w *Worker) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.agenda {
+	for _, d := range w.deliveries {
 		if d.stage >= running {
 			d.stick(w.now())
 		}
@@ -100,7 +100,7 @@ func (w *Worker) leave() {
 func (w *Worker) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.agenda {
+	for _, d := range w.deliveries {
 		if d.stage >= running {
 			w.cut++
 			d.cancel(errDrained)

@@ -105,7 +105,7 @@ func (w *Worker) next() *Delivery {
 func (w *Worker) giveBack(d *Delivery) {
 	w.queued--
 	d.h.queued--
-	w.agenda.remove(d)
+	w.deliveries.remove(d)
 	d.h.free.Add(1)
 	if d.hold != lost {
 		d.settle = release(d)

@@ -12,6 +12,26 @@ import (
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
+// deliveries are those of a worker that have not ended, in no order. Guarded by Worker.mu.
+type deliveries []*Delivery
+
+// never is the look time of a delivery that needs none.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (all *deliveries) add(d *Delivery) {
+	*all = append(*all, d)
+	d.place = int32(len(*all))
+}
+
+// remove removes a delivery. The last one takes its place.
+func (all *deliveries) remove(d *Delivery) {
+	last := len(*all) - 1
+	moved := (*all)[last]
+	(*all)[d.place-1], moved.place = moved, d.place
+	(*all)[last], d.place = nil, 0
+	*all = (*all)[:last]
+}
+
 // keep is the keeper goroutine. It renews each lease after half of its time, and ends the
 // context of a handler when its lease is lost. It sleeps until a delivery or a line needs a
 // look, or until it is woken.
@@ -27,9 +47,11 @@ func (w *Worker) keep() {
 			return
 		}
 		renew := w.tend(now, stepped)
-		until := w.agenda.next()
-		if w.lineBy.Before(until) {
-			until = w.lineBy
+		until := w.lineBy
+		for _, d := range w.deliveries {
+			if d.look.Before(until) {
+				until = d.look
+			}
 		}
 		w.keeperWakes = until
 		w.mu.Unlock()
@@ -54,7 +76,7 @@ func (w *Worker) lookBy(t time.Time) {
 
 // lookAt makes the keeper look at a delivery at t. Called with w.mu held.
 func (w *Worker) lookAt(d *Delivery, t time.Time) {
-	w.agenda.move(d, t)
+	d.look = t
 	w.lookBy(t)
 }
 
@@ -78,11 +100,11 @@ type renewal struct {
 // Called with w.mu held.
 func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	w.tendLines(now)
-	until, ahead := now, time.Duration(0)
-	if all {
-		until = never
-	}
-	for _, d := range w.agenda.take(until) {
+	ahead := time.Duration(0)
+	for _, d := range w.deliveries {
+		if !all && now.Before(d.look) {
+			continue
+		}
 		if r, ok := w.see(d, now, all); ok {
 			renew = append(renew, r)
 			ahead = max(ahead, r.usual/renewAhead)
@@ -91,7 +113,10 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	if ahead == 0 {
 		return renew
 	}
-	for _, d := range w.agenda.take(now.Add(ahead)) {
+	for _, d := range w.deliveries {
+		if now.Add(ahead).Before(d.look) {
+			continue
+		}
 		if r, ok := w.see(d, now, !now.Before(d.renew.Add(-d.term.usual/renewAhead))); ok {
 			renew = append(renew, r)
 		}
@@ -111,8 +136,8 @@ const (
 // it.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// see checks a delivery that was taken from the agenda, and puts it back. It returns the
-// renewal if one is due, or with early even if it is not due yet. A delivery that has not
+// see checks a delivery, and sets its next look. It returns the renewal if one is due, or with
+// early even if it is not due yet. A delivery that has not
 // started has no context to end: start checks its lease itself. Called with w.mu held.
 func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool) {
 	w.checks++
@@ -131,7 +156,7 @@ func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool
 	if !d.over.IsZero() && !now.Before(d.over.Add(stuckAfter)) {
 		d.stick(now)
 	}
-	w.agenda.add(d, w.nextLook(d))
+	d.look = w.nextLook(d)
 	return r, ok
 }
 

@@ -46,7 +46,7 @@ type Worker struct {
 	mu           sync.Mutex
 	ran          bool
 	queues       map[string]*Handling
-	agenda       agenda          // deliveries that have not ended
+	deliveries   deliveries
 	idle         []*runner       // runners without work
 	waking       bool            // a woken runner has not yet checked the line
 	running      int             // deliveries that hold slots
@@ -275,7 +275,7 @@ func (w *Worker) Holds() Holds {
 	defer w.mu.Unlock()
 	h := Holds{
 		Running: w.running, Queued: w.queued, Unconfirmed: w.unconfirmed, Idle: len(w.idle),
-		Kept: len(w.agenda) > 0, Turn: len(w.turn) > 0, Waking: w.waking, Looks: w.checks,
+		Kept: len(w.deliveries) > 0, Turn: len(w.turn) > 0, Waking: w.waking, Looks: w.checks,
 	}
 	for _, q := range w.queues {
 		h.Handlings += q.running + q.queued + len(q.line)

@@ -32,26 +32,6 @@ type LeaseRequest struct {
 	LeaseOptions
 }
 
-// LeasedMessages is the answer to a LeaseRequest.
-type LeasedMessages struct {
-	Messages []Lease
-	Now      time.Time // the engine's clock, after the messages were leased
-	NextDue  time.Time // if there are no messages: when the next may be due; zero: unknown
-	Told     []Told    // what else is known of single queues
-
-	// Waited is how long the call waited before it requested the first of the messages.
-	// Their leases last from then on by the caller's clock.
-	Waited time.Duration
-}
-
-// Told reports on a queue besides its messages.
-type Told struct {
-	Queue   string
-	Expired int  // messages dropped past their ExpireAfter, unleased; reported to one caller
-	Died    int  // messages that died as their last lease lapsed; reported to one caller
-	Held    bool // more messages are ready, but held back by Settings.InFlight or Rate
-}
-
 // Lease takes due messages, and waits for the first up to Wait. No messages and no error
 // mean that the wait is over. The caller must settle each message by its token before its
 // deadline; after that the message is leased again. Workers do all this by themselves.
@@ -70,11 +50,9 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if req.leaveOut(); len(req.Queues) == 0 {
 		return LeasedMessages{}, engine.Invalid(op, Ref{}, "there is room for messages of no queue")
 	}
-	start := time.Now()
-	a, err := c.dispatch.Lease(ctx, req.order())
-	got, err := leased(a, err, start)
+	got, err := c.dispatch.Lease(ctx, req.wait())
 	c.meter.leasedToCaller(got.Messages, got.Now)
-	return got, err
+	return got, calls.Fail(op, Ref{}, err)
 }
 
 // leaveOut removes the queues without room.
@@ -84,20 +62,8 @@ func (r *LeaseRequest) leaveOut() {
 	}
 }
 
-func (r *LeaseRequest) order() dispatch.Order {
-	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote, Worker: r.Worker}
-}
-
-// leased converts the dispatcher's answer to a call that began at start.
-func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, error) {
-	l := LeasedMessages{Messages: a.Messages, Now: a.Now, NextDue: a.Next}
-	if len(a.Messages) > 0 {
-		l.Waited = max(0, a.Sent.Sub(start))
-	}
-	for _, t := range a.Told {
-		l.Told = append(l.Told, Told(t))
-	}
-	return l, calls.Fail("lease", Ref{}, err)
+func (r *LeaseRequest) wait() engine.Wait {
+	return engine.Wait{Queues: r.Queues, Max: r.Max, Room: r.Room, For: r.Wait, TTR: r.TTR, Remote: r.Remote, Worker: r.Worker}
 }
 
 func (r *LeaseRequest) check(op string) error {
@@ -268,10 +234,13 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	case l.standing == nil:
 		return l.c.Lease(ctx, req)
 	}
-	a, err := l.standing.Lease(ctx, req.order())
-	got, err := leased(a, err, start)
+	queued := time.Since(start)
+	got, err := l.standing.Lease(ctx, req.wait())
+	if len(got.Messages) > 0 {
+		got.Waited += queued
+	}
 	l.c.meter.leasedToCaller(got.Messages, got.Now)
-	return got, err
+	return got, calls.Fail(op, Ref{}, err)
 }
 
 // Close waits for the calls under way and then releases the queues.

@@ -32,6 +32,10 @@ type (
 	When = engine.When
 	// Lease is a leased message with the token that settles it.
 	Lease = engine.Lease
+	// LeasedMessages is the answer to a LeaseRequest.
+	LeasedMessages = engine.Waited
+	// Told reports on a queue besides its messages.
+	Told = engine.Told
 	// Settlement settles a lease.
 	Settlement = engine.Settlement
 	// Action is what a settlement does: DoAck, DoRetry, DoSnooze, DoRelease, DoBury or

@@ -30,20 +30,20 @@ type Wait struct {
 // Waited is the answer of LeaseWait.
 type Waited struct {
 	Messages []Lease
-	Now      time.Time // the engine's clock, as in a Grant
-	NextDue  time.Time // without messages: when one may be due; zero: unknown
+	Now      time.Time // the engine's clock, after the messages were leased
+	NextDue  time.Time // if there are no messages: when the next may be due; zero: unknown
 	Told     []Told    // what else is known of single queues
 
-	// Waited is how long the call had waited, or less, when the messages were leased: their
-	// leases last from then on. 0: unknown.
+	// Waited is how long the call waited, or less, before it requested the first of the
+	// messages. Their leases last from then on by the caller's clock. 0: unknown.
 	Waited time.Duration
 }
 
-// Told is further news about a queue.
+// Told reports on a queue besides its messages.
 type Told struct {
 	Queue   string
-	Expired int   // as in Granted
-	Died    int   // likewise
-	Held    bool  // more messages are ready, but held back by its settings
-	Err     error // why the queue could not be asked
+	Expired int   // messages dropped past their ExpireAfter, unleased; reported to one caller
+	Died    int   // messages that died as their last lease lapsed; reported to one caller
+	Held    bool  // more messages are ready, but held back by Settings.InFlight or Rate
+	Err     error // of LeaseWait: why the queue could not be asked
 }

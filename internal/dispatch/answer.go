@@ -8,36 +8,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Order is the request of one lease.
-type Order struct {
-	Queues []string // ignored by a Standing, which has its own
-	Max    int
-	Room   map[string]int // a lower maximum for single queues
-	Wait   time.Duration  // for the first message
-	TTR    time.Duration
-	Remote bool
-	Worker string
-}
-
-// Answer is the result of a lease.
-type Answer struct {
-	Messages []engine.Lease
-	Now      time.Time // the engine's clock, after all messages were leased
-	Sent     time.Time // when the first of the messages was requested, by our clock
-	Next     time.Time // if there are no messages: when one may be due; zero: unknown
-	Told     []Told
-}
-
-// Told reports on a queue besides its messages.
-type Told struct {
-	Queue         string
-	Expired, Died int
-	Held          bool
-}
-
 // answer collects the results of one lease. Guarded by Dispatcher.mu.
 type answer struct {
-	Answer
+	engine.Waited
+	began       time.Time      // when the lease began, by our clock
+	sent        time.Time      // when the first of the messages was requested, likewise
 	left        int            // messages that it can still take
 	extraQueues int            // how many queues beyond left are asked for a message each
 	bytes       int            // of bodies so far
@@ -48,8 +23,8 @@ type answer struct {
 	done        chan struct{} // closed at the end
 }
 
-func newAnswer(o *Order) *answer {
-	return &answer{left: o.Max, of: maps.Clone(o.Room), done: make(chan struct{})}
+func newAnswer(w *engine.Wait) *answer {
+	return &answer{began: time.Now(), left: w.Max, of: maps.Clone(w.Room), done: make(chan struct{})}
 }
 
 // room returns how many messages of a queue to request while taken are on the way, and
@@ -79,8 +54,8 @@ func (a *answer) add(leases []engine.Lease, now, sent time.Time) {
 	if now.After(a.Now) { // concurrent calls may be answered in any order
 		a.Now = now
 	}
-	if a.Sent.IsZero() || sent.Before(a.Sent) {
-		a.Sent = sent
+	if a.sent.IsZero() || sent.Before(a.sent) {
+		a.sent = sent
 	}
 	for i := range leases {
 		l := &leases[i]
@@ -109,14 +84,14 @@ func (a *answer) end() {
 }
 
 // tell returns the report on a queue, which it adds if there is none yet.
-func (a *answer) tell(queue string) *Told {
+func (a *answer) tell(queue string) *engine.Told {
 	i, known := a.told[queue]
 	if !known {
 		if a.told == nil {
 			a.told = make(map[string]int)
 		}
 		i = len(a.Told)
-		a.told[queue], a.Told = i, append(a.Told, Told{Queue: queue})
+		a.told[queue], a.Told = i, append(a.Told, engine.Told{Queue: queue})
 	}
 	return &a.Told[i]
 }
@@ -129,27 +104,28 @@ func (a *answer) noted(queue string, expired, died int) {
 
 // result returns an answer to which nothing more can come. If ctx has ended, it releases the
 // messages instead. Called without a lock.
-func (d *Dispatcher) result(ctx context.Context, a *answer) (Answer, error) {
+func (d *Dispatcher) result(ctx context.Context, a *answer) (engine.Waited, error) {
 	if err := ctx.Err(); err != nil {
 		d.GiveBack(a.Messages)
-		return Answer{}, &engine.Error{Op: "lease", Err: err}
+		return engine.Waited{}, &engine.Error{Op: "lease", Err: err}
 	}
 	if len(a.Messages) > 0 {
-		return a.Answer, nil
+		a.Waited.Waited = max(0, a.sent.Sub(a.began))
+		return a.Waited, nil
 	}
-	return a.Answer, a.err
+	return a.Waited, a.err
 }
 
-// Lease leases once, and waits up to o.Wait for the first message. The engine is asked at
+// Lease leases once, and waits up to w.For for the first message. The engine is asked at
 // least once. When ctx ends, messages that were leased meanwhile are released.
-func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
+func (d *Dispatcher) Lease(ctx context.Context, w engine.Wait) (engine.Waited, error) {
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
-		return d.leaseThere(ctx, lw, o)
+		return d.leaseThere(ctx, lw, w)
 	}
-	t, err := d.Stand(o.Queues)
+	t, err := d.Stand(w.Queues)
 	if err != nil {
-		return Answer{}, err
+		return engine.Waited{}, err
 	}
 	defer t.Leave()
-	return t.Lease(ctx, o)
+	return t.Lease(ctx, w)
 }

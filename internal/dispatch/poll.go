@@ -22,28 +22,28 @@ const (
 )
 
 // leaseThere leases from an engine that can wait by itself.
-func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Order) (Answer, error) {
-	o.Queues = sorted(o.Queues)
-	if err := d.beginThere(len(o.Queues)); err != nil {
-		return Answer{}, err
+func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, w engine.Wait) (engine.Waited, error) {
+	w.Queues = sorted(w.Queues)
+	if err := d.beginThere(len(w.Queues)); err != nil {
+		return engine.Waited{}, err
 	}
-	defer d.endThere(len(o.Queues))
-	until := time.Now().Add(o.Wait)
+	defer d.endThere(len(w.Queues))
+	until := time.Now().Add(w.For)
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	var late *time.Timer
-	a := newAnswer(&o)
+	a := newAnswer(&w)
 	for fails := 0; ; fails++ {
 		sent := time.Now()
-		got, err := lw.LeaseWait(waiting, o.there(until))
+		got, err := lw.LeaseWait(waiting, there(w, until))
 		switch {
 		case err == nil:
-			a.take(&o, &got, sent)
+			a.take(w.Queues, &got, sent)
 		case d.ctx.Err() != nil:
-			return Answer{}, errClientClosed("lease")
+			return engine.Waited{}, errClientClosed("lease")
 		case waiting.Err() == nil:
-			return a.Answer, err // what it was told nobody else is
+			return a.Waited, err // what it was told nobody else is
 		}
 		if waiting.Err() != nil || a.ended || len(a.Messages) > 0 || !time.Now().Before(until) {
 			return d.result(ctx, a)
@@ -82,10 +82,10 @@ func (d *Dispatcher) endThere(queues int) {
 }
 
 // there returns the next request for an engine that can wait by itself.
-func (o *Order) there(until time.Time) engine.Wait {
-	w := engine.Wait{Queues: o.Queues, Max: min(o.Max, engine.MaxLease), TTR: o.TTR, Remote: o.Remote, Worker: o.Worker}
-	w.For = max(0, min(pollWait, time.Until(until)))
-	return within(w, o.Room)
+func there(w engine.Wait, until time.Time) engine.Wait {
+	room := w.Room
+	w.Max, w.Room, w.For = min(w.Max, engine.MaxLease), nil, max(0, min(pollWait, time.Until(until)))
+	return within(w, room)
 }
 
 // within returns the request for no more messages of each queue than there is room for.
@@ -113,7 +113,7 @@ func within(w engine.Wait, room map[string]int) engine.Wait {
 
 // take adds the engine's answer to a request sent at sent. It fails if no queue could be
 // asked; if only some could, err says why until the next answer.
-func (a *answer) take(o *Order, got *engine.Waited, sent time.Time) {
+func (a *answer) take(queues []string, got *engine.Waited, sent time.Time) {
 	failed := 0
 	a.err = nil
 	for _, t := range got.Told {
@@ -123,15 +123,15 @@ func (a *answer) take(o *Order, got *engine.Waited, sent time.Time) {
 		if t.Expired > 0 || t.Died > 0 {
 			a.noted(t.Queue, t.Expired, t.Died)
 		}
-		if t.Held && asks(o.Queues, t.Queue) {
+		if t.Held && asks(queues, t.Queue) {
 			a.tell(t.Queue).Held = true
 		}
 	}
-	a.Next = got.NextDue
+	a.NextDue = got.NextDue
 	if len(got.Messages) > 0 {
 		a.add(got.Messages, got.Now, sent.Add(max(0, got.Waited)))
-		a.Next = time.Time{}
-	} else if a.Now = got.Now; failed == len(o.Queues) {
+		a.NextDue = time.Time{}
+	} else if a.Now = got.Now; failed == len(queues) {
 		a.end()
 	}
 }

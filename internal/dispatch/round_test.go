@@ -49,7 +49,7 @@ func (d *Dispatcher) leases(ctx context.Context, wait time.Duration, n int, queu
 	if err != nil {
 		panic(err)
 	}
-	o := Order{Max: n, Wait: wait}
+	o := engine.Wait{Max: n, For: wait}
 	st.begin(ctx, &o, newAnswer(&o))
 	return st
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // Standing is a subscription for a series of answers, one in each turn. Between turns
@@ -20,7 +22,7 @@ type Standing struct {
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
 		Queues: queues, Spread: true, leaving: true, gone: true, turnEnded: time.Now(),
-		answer: newAnswer(&Order{}), woken: make(chan struct{}, 1),
+		answer: newAnswer(&engine.Wait{}), woken: make(chan struct{}, 1),
 	}
 	s.sort()
 	d.watch()
@@ -40,17 +42,17 @@ func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 // company bounds how long a turn that has messages waits for calls under way.
 const company = 100 * time.Millisecond
 
-// Lease is one turn. It is Dispatcher.Lease for the queues of a Standing.
-func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
-	a := newAnswer(&o)
-	t.begin(ctx, &o, a)
-	t.await(ctx, a, o.Wait)
+// Lease is one turn. It is Dispatcher.Lease for the queues of the Standing instead of w.Queues.
+func (t *Standing) Lease(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	a := newAnswer(&w)
+	t.begin(ctx, &w, a)
+	t.await(ctx, a, w.For)
 	t.end(ctx, company)
 	return t.d.result(ctx, a)
 }
 
 // begin starts a turn.
-func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
+func (t *Standing) begin(ctx context.Context, w *engine.Wait, a *answer) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,15 +61,15 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 		a.fail(errClientClosed("lease"))
 		return
 	}
-	s.TTR, s.Remote, s.Worker = o.TTR, o.Remote, o.Worker
-	s.ends, s.until = ctx.Done(), time.Now().Add(o.Wait)
+	s.TTR, s.Remote, s.Worker = w.TTR, w.Remote, w.Worker
+	s.ends, s.until = ctx.Done(), time.Now().Add(w.For)
 	for _, q := range s.Queues {
-		if !s.hasParked && (o.Wait > 0 || s.failing == 0) {
+		if !s.hasParked && (w.For > 0 || s.failing == 0) {
 			break
 		}
 		b := d.queues[q]
 		d.unpark(b)
-		if b.err != nil && o.Wait == 0 { // it cannot wait for the next attempt
+		if b.err != nil && w.For == 0 { // it cannot wait for the next attempt
 			d.ask(b)
 		}
 	}
@@ -218,7 +220,7 @@ func (d *Dispatcher) outlook(s *Subscription) {
 		}
 		a.err = cmp.Or(a.err, b.err)
 	}
-	a.Next = instant(nextMS)
+	a.NextDue = instant(nextMS)
 	if !d.now.IsZero() {
 		a.Now = instant(d.now.Add(time.Since(d.nowAt)).UnixMilli())
 	}

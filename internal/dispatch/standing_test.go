@@ -46,7 +46,7 @@ func TestRoundPassesByWhoRests(t *testing.T) {
 		if wants, ready := plan(); wants != 1 || ready != 0 {
 			t.Errorf("%d asked, %d ready when another waits for one of its queues", wants, ready)
 		}
-		o := Order{Max: 50, Wait: time.Hour}
+		o := engine.Wait{Max: 50, For: time.Hour}
 		st.begin(t.Context(), &o, newAnswer(&o))
 		if wants, ready := plan(); wants != 50 || ready != 1000-1-50 {
 			t.Errorf("%d asked, %d ready in its turn", wants, ready)
@@ -71,7 +71,7 @@ func TestTurnBeginsWithAllThatIsReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Subscribe(ofWorker(0, "other"))
-		o := Order{Max: 1, Wait: time.Hour}
+		o := engine.Wait{Max: 1, For: time.Hour}
 		begin := func() { st.begin(t.Context(), &o, newAnswer(&o)) }
 		begin()
 		time.Sleep(parkAfter)
@@ -106,7 +106,7 @@ func TestStandAndTurnAfterClose(t *testing.T) {
 	if _, err := d.Stand([]string{"a"}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("it stands: %v", err)
 	}
-	if _, err := st.Lease(t.Context(), Order{Max: 1, Wait: time.Hour}); !errors.Is(err, engine.ErrClosed) {
+	if _, err := st.Lease(t.Context(), engine.Wait{Max: 1, For: time.Hour}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("a turn ends with %v", err)
 	}
 	st.Leave()

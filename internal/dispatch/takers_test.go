@@ -37,7 +37,7 @@ func crowd(t *testing.T, e named, n, most int) (*Dispatcher, []*Standing) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Order{Max: most, Wait: time.Hour, Worker: fmt.Sprint("worker ", i/2)}
+		o := engine.Wait{Max: most, For: time.Hour, Worker: fmt.Sprint("worker ", i/2)}
 		st.begin(t.Context(), &o, newAnswer(&o))
 		all[i] = st
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -57,7 +56,7 @@ func (c *Client) innerPush(ctx context.Context, call PushCall) ([]Pushed, error)
 	case call.Atomic:
 		return c.innerPushAtomic(ctx, call.Drafts)
 	case !call.single || len(call.Drafts) != 1:
-		return c.innerPushMany(ctx, call.Drafts, nil)
+		return c.innerPushMany(ctx, call.Drafts)
 	}
 	p, err := c.innerPushOne(ctx, &call.Drafts[0])
 	p.Err = err
@@ -100,36 +99,6 @@ func (c *Client) oneViaMiddleware(ctx context.Context, m Draft) (Pushed, error) 
 	p := out[0]
 	err, p.Err = p.Err, nil
 	return p, err
-}
-
-// manyViaMiddleware is viaMiddleware for the drafts without an error in bad.
-func (c *Client) manyViaMiddleware(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
-	if err := c.beginBatch(ctx, "push", len(drafts)); err != nil {
-		return nil, err
-	}
-	good, errs := calls.Sift(drafts, func(i int) error {
-		if bad == nil {
-			return nil
-		}
-		return bad[i]
-	})
-	out := make([]Pushed, len(drafts))
-	for i, err := range errs {
-		if err != nil {
-			out[i] = Pushed{Queue: engine.Clip(drafts[i].Queue), Key: engine.Clip(drafts[i].Key), Err: err}
-		}
-	}
-	if len(good.Items) == 0 {
-		return out, nil
-	}
-	got, err := c.viaMiddleware(ctx, PushCall{Drafts: good.Items})
-	if err != nil {
-		return nil, err
-	}
-	for j := range got {
-		out[good.At(j)] = got[j]
-	}
-	return out, nil
 }
 
 // HandlerFunc handles one message with a body that is not decoded yet. nil acks it, a

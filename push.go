@@ -121,33 +121,20 @@ func pushed(m *Draft, r engine.PushResult) Pushed {
 // PushMany pushes drafts; each succeeds or fails alone, with its error in Pushed.Err; see
 // JoinErrors. The returned error is for the call as a whole. At most 10,000 at once.
 func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error) {
-	return c.pushMany(ctx, drafts, nil)
-}
-
-// pushMany is PushMany, but does not push drafts that have an error in bad. bad may be nil.
-func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
-	if c.outerPush != nil {
-		return c.manyViaMiddleware(ctx, drafts, bad)
+	if c.outerPush != nil && len(drafts) > 0 {
+		return c.viaMiddleware(ctx, PushCall{Drafts: drafts})
 	}
-	return c.innerPushMany(ctx, drafts, bad)
+	return c.innerPushMany(ctx, drafts)
 }
 
-// innerPushMany is pushMany inside all middleware.
-func (c *Client) innerPushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
+// innerPushMany is PushMany inside all middleware.
+func (c *Client) innerPushMany(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err
 	}
-	good, errs := calls.Sift(drafts, func(i int) error {
-		if bad != nil && bad[i] != nil {
-			return bad[i]
-		}
-		return c.valid(op, &drafts[i])
-	})
-	out := make([]Pushed, len(drafts))
-	for i, err := range errs {
-		out[i] = Pushed{Queue: engine.Clip(drafts[i].Queue), Key: engine.Clip(drafts[i].Key), Err: err}
-	}
+	good, errs := calls.Sift(drafts, func(i int) error { return c.valid(op, &drafts[i]) })
+	out := refused(drafts, errs)
 	if len(good.Items) == 0 {
 		return out, nil
 	}
@@ -162,6 +149,15 @@ func (c *Client) innerPushMany(ctx context.Context, drafts []Draft, bad []error)
 		p.Err = calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, r.Err)
 	}
 	return out, nil
+}
+
+// refused returns a result for each draft, which so far has only its error.
+func refused(drafts []Draft, errs []error) []Pushed {
+	out := make([]Pushed, len(drafts))
+	for i, err := range errs {
+		out[i] = Pushed{Queue: engine.Clip(drafts[i].Queue), Key: engine.Clip(drafts[i].Key), Err: err}
+	}
+	return out
 }
 
 // PushAtomic pushes all messages or none; if none, it returns the error of the first that

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Topic is a queue with values of type T as bodies. It is a mere description: cheap,
@@ -89,18 +91,19 @@ func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...Push
 // PushEach is PushMany with options for each value, such as its key.
 func (t *Topic[T]) PushEach(ctx context.Context, c *Client, vs []T, opts func(T) []PushOption) ([]Pushed, error) {
 	drafts := make([]Draft, len(vs))
-	var bad []error
-	for i, v := range vs {
-		m, err := t.Draft(v, opts(v)...)
-		if err != nil {
-			if bad == nil {
-				bad = make([]error, len(vs))
-			}
-			bad[i] = err
-		}
-		drafts[i] = m
+	good, errs := calls.Sift(drafts, func(i int) (err error) {
+		drafts[i], err = t.Draft(vs[i], opts(vs[i])...)
+		return err
+	})
+	pushed, err := c.PushMany(ctx, good.Items)
+	if err != nil || errs == nil {
+		return pushed, err
 	}
-	return c.pushMany(ctx, drafts, bad)
+	out := refused(drafts, errs)
+	for j, p := range pushed {
+		out[good.At(j)] = p
+	}
+	return out, nil
 }
 
 // Rearm resets the due time of the message with this key and keeps its body, or pushes v if

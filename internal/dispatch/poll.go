@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -155,13 +156,15 @@ type poller struct {
 	ended  chan struct{} // closed when run ends
 	fails  int
 	held   map[string]struct{} // queues with more held back, as of the last answer
+
+	mu   sync.Mutex // held during a callback
+	gone bool       // no callback runs any more
 }
 
 // poll starts a poller. Called with d.mu held.
 func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
 	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{}), held: make(map[string]struct{})}
 	p.ctx, p.cancel = context.WithCancel(d.ctx)
-	d.subs[s] = struct{}{}
 	d.pollers[p] = struct{}{}
 	d.tasks.Go(func() {
 		defer close(p.ended)
@@ -180,17 +183,23 @@ func (p *poller) look() {
 
 // leave ends the poller.
 func (p *poller) leave(patience time.Duration) {
-	d := p.d
-	d.mu.Lock()
-	p.s.leaving = true
-	d.mu.Unlock()
 	p.cancel()
 	await(context.Background(), patience, p.ended)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stopDeliveries(p.s)
-	delete(d.pollers, p)
-	delete(d.subs, p.s)
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	delete(p.d.pollers, p)
+}
+
+// tell runs callbacks of the worker, unless it has left.
+func (p *poller) tell(callbacks func(*Subscription)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		callbacks(p.s)
+	}
 }
 
 func (p *poller) run() {
@@ -211,7 +220,7 @@ func (p *poller) run() {
 		case p.ctx.Err() != nil || err == errFreed:
 			err = nil
 		default:
-			p.fail(err)
+			p.tell(func(s *Subscription) { s.Fail(err) })
 		}
 		if err != nil {
 			p.rest(err)
@@ -219,17 +228,9 @@ func (p *poller) run() {
 			p.fails = 0
 		}
 	}
-}
-
-// fail reports that the engine could not be asked.
-func (p *poller) fail(err error) {
-	var failed []handed
-	p.d.mu.Lock()
-	if !p.s.gone {
-		p.d.fail(&failed, p.s, err)
+	if p.d.ctx.Err() != nil {
+		p.tell(func(s *Subscription) { s.Fail(errClientClosed("lease")) })
 	}
-	p.d.mu.Unlock()
-	p.d.tell(failed)
 }
 
 // wait polls once. If the poll leaves out a queue that has no room, it ends as soon as the
@@ -287,8 +288,6 @@ func (p *poller) gains(out []string, over <-chan struct{}) bool {
 // that is not held and has no slots of its own.
 func (p *poller) room(queue string) int {
 	_, held := p.held[queue]
-	p.d.mu.Lock()
-	defer p.d.mu.Unlock()
 	n, _ := p.s.room(queue, held)
 	return n
 }
@@ -318,35 +317,26 @@ func (p *poller) rest(err error) {
 // deliver passes on an answer. It returns an error if no message came and a queue could not
 // be asked.
 func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
-	d, s := p.d, p.s
-	sent = sent.Add(max(0, got.Waited))
-	var all []handed
-	var back []engine.Lease
 	p.noteHeld(&got)
-	d.mu.Lock()
 	for _, t := range got.Told {
-		if t.Err != nil {
-			failure = t.Err
-		}
-		if s.gone {
-			continue
-		}
-		if t.Expired > 0 || t.Died > 0 {
-			d.note(&all, s, t.Queue, t.Expired, t.Died)
-		}
+		failure = cmp.Or(t.Err, failure)
 	}
-	switch {
-	case s.gone || s.leaving:
-		back = got.Messages
-	case len(got.Messages) > 0:
-		d.deliver(&all, s, got.Messages, got.Now, sent)
-	}
-	if failure != nil && !s.gone {
-		d.fail(&all, s, failure)
-	}
-	d.mu.Unlock()
-	d.tell(all)
-	d.release(back)
+	back := got.Messages
+	p.tell(func(s *Subscription) {
+		for _, t := range got.Told {
+			if t.Expired > 0 || t.Died > 0 {
+				s.Noted(t.Queue, t.Expired, t.Died)
+			}
+		}
+		if len(got.Messages) > 0 && p.ctx.Err() == nil {
+			s.Deliver(got.Messages, got.Now, sent.Add(max(0, got.Waited)))
+			back = nil
+		}
+		if failure != nil {
+			s.Fail(failure)
+		}
+	})
+	p.d.release(back)
 	if len(got.Messages) > 0 {
 		return nil
 	}

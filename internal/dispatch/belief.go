@@ -27,7 +27,7 @@ type belief struct {
 	answered uint64       // the last round with an answer to its call
 	reach    int32        // how many subscriptions the next call covers
 	fails    int32        // failed calls in a row
-	spread   int32        // number of subscriptions with Spread
+	spread   int32        // number of subscriptions that spread
 	at       int32        // index in Dispatcher.timed; -1: not there
 	wake     moment       // when to ask without a hint
 
@@ -90,12 +90,12 @@ func (d *Dispatcher) unready(b *belief) {
 }
 
 // countSpread adds ready and busy to the counts of ready and busy queues of the
-// subscriptions with Spread.
+// subscriptions that spread.
 func (b *belief) countSpread(ready, busy int) {
 	left := b.spread
 	for l := b.seats.first; left > 0; l = l.next {
 		s := l.of
-		if !s.Spread {
+		if !s.spreads() {
 			continue
 		}
 		s.readyQueues += ready

@@ -169,7 +169,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			continue
 		}
 		w := c.wantOf(first, s)
-		if s.Spread {
+		if s.spreads() {
 			d.visit(s)
 		}
 		n, full := s.room(b.queue, b.held)
@@ -179,7 +179,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			continue
 		}
 		n = min(n, most)
-		if s.Spread {
+		if s.spreads() {
 			n = s.spread(n)
 		}
 		if n <= 0 {
@@ -206,7 +206,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	return reached > 0
 }
 
-// visit notes that the current round has reached a subscription with Spread. Called with
+// visit notes that the current round has reached a subscription that spreads. Called with
 // d.mu held.
 func (d *Dispatcher) visit(s *Subscription) {
 	if s.round == d.rounds {

@@ -37,7 +37,7 @@ func numbered(n int) []string {
 
 // ofWorker is the subscription of a worker that has room for n messages.
 func ofWorker(n int, queues ...string) *Subscription {
-	s := &Subscription{Queues: queues, Spread: true, Room: new(Room)}
+	s := &Subscription{Queues: queues, Room: new(Room)}
 	s.Room.Free.Store(int64(n))
 	s.Room.Ahead.Store(int64(n))
 	return s

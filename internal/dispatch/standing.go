@@ -10,8 +10,7 @@ import (
 
 // Standing is a subscription for a series of answers, one in each turn. Between turns
 // nothing is leased for it, but its beliefs are kept. So the cost of a turn depends on its
-// messages and not on the number of queues. It leases some messages of each queue. It is not
-// safe for concurrent use.
+// messages and not on the number of queues. It is not safe for concurrent use.
 type Standing struct {
 	d *Dispatcher
 	s *Subscription
@@ -21,10 +20,10 @@ type Standing struct {
 // itself.
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
-		Queues: queues, Spread: true, leaving: true, gone: true, turnEnded: time.Now(),
+		Queues: queues, leaving: true, gone: true, turnEnded: time.Now(),
 		answer: newAnswer(&engine.Wait{}), woken: make(chan struct{}, 1),
 	}
-	s.sort()
+	s.Queues = sorted(s.Queues)
 	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()

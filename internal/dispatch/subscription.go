@@ -17,7 +17,6 @@ type Subscription struct {
 	TTR    time.Duration
 	Remote bool
 	Worker string
-	Spread bool // take some messages of each queue rather than all of one
 
 	Room *Room
 	// Deliver gets leases of one or several queues, never more than there was room for. now
@@ -38,10 +37,10 @@ type Subscription struct {
 	seats         []link[Subscription] // its places in the beliefs of its queues
 	onlyQueue     *belief              // of its queue, if it has just one
 	failing       int                  // queues that could not be asked the last time
-	readyQueues   int                  // Spread: ready queues
-	queuesInCalls int                  // Spread: queues being asked
-	round         uint64               // Spread: the round that leftToReach is for
-	leftToReach   int                  // Spread: ready queues that this round has not reached
+	readyQueues   int                  // spreads: ready queues
+	queuesInCalls int                  // spreads: queues being asked
+	round         uint64               // spreads: the round that leftToReach is for
+	leftToReach   int                  // spreads: ready queues that this round has not reached
 	fullRound     uint64               // the last round in which it had no room
 	onTheWay      int                  // messages on the way to it
 	calls         int                  // calls under way for it
@@ -64,6 +63,10 @@ type Subscription struct {
 
 // isLease reports whether it belongs to a Standing, and not to a worker.
 func (s *Subscription) isLease() bool { return s.answer != nil }
+
+// spreads reports whether it takes some messages of each queue rather than all of one. That
+// costs a walk each time a queue is asked, so with a single queue it does not.
+func (s *Subscription) spreads() bool { return len(s.Queues) > 1 }
 
 // over reports whether nothing more may be leased for a subscription. Called with d.mu held.
 func (d *Dispatcher) over(s *Subscription, now time.Time) bool {
@@ -132,7 +135,7 @@ type Leave func(patience time.Duration)
 
 // Subscribe adds the subscription of a worker, and returns the function that removes it.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
-	s.sort()
+	s.Queues = sorted(s.Queues)
 	waiter, engineWaits := d.eng.(engine.LeaseWaiter)
 	if engineWaits = engineWaits && d.caps.LeaseWait; !engineWaits {
 		d.watch()
@@ -158,12 +161,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	}
 }
 
-// sort sorts the queues and removes duplicates.
-func (s *Subscription) sort() {
-	s.Queues = sorted(s.Queues)
-	s.Spread = s.Spread && len(s.Queues) > 1 // it costs a walk each time a queue is asked
-}
-
+// sorted returns the queues in order, without duplicates.
 func sorted(queues []string) []string {
 	queues = slices.Clone(queues)
 	slices.Sort(queues)
@@ -195,7 +193,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 		}
 		s.seats[i].of = s
 		b.seats.add(&s.seats[i])
-		if s.Spread {
+		if s.spreads() {
 			b.spread++
 			if b.ready {
 				s.readyQueues++
@@ -265,7 +263,7 @@ func (d *Dispatcher) remove(s *Subscription) {
 	for i, q := range s.Queues {
 		b := d.queues[q]
 		b.seats.remove(&s.seats[i])
-		if s.Spread {
+		if s.spreads() {
 			b.spread--
 		}
 		d.forget(b)

@@ -150,7 +150,6 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 		Queues:  slices.Sorted(maps.Keys(w.queues)),
 		TTR:     w.cfg.LeaseTTR,
 		Worker:  w.cfg.Name,
-		Spread:  true,
 		Room:    &w.room,
 		Deliver: w.deliver,
 		Fail:    w.fail,

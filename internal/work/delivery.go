@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -477,8 +476,7 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 	if w.cfg.Observer == nil && w.cfg.Handled == nil {
 		return
 	}
-	some := someEvents.Get().(*[eventsAtOnce]Event)
-	events := some[:0]
+	events := make([]Event, 0, len(ds))
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
 			err := d.err
@@ -489,22 +487,11 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
 			}
-			if len(events) == eventsAtOnce {
-				w.observe(events...)
-				events = events[:0]
-			}
 			events = append(events, e)
 		}
 	}
 	w.observe(events...)
-	clear(some[:min(len(ds), eventsAtOnce)])
-	someEvents.Put(some)
 }
-
-// eventsAtOnce is how many events are passed on at a time, at most.
-const eventsAtOnce = 16
-
-var someEvents = sync.Pool{New: func() any { return new([eventsAtOnce]Event) }}
 
 // errSelfSettled is the error of a result if the lease was lost, and the handler may have
 // settled its message itself.

@@ -71,33 +71,38 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 func New(eng engine.Engine, cfg *Config) *Client {
 	cfg = cmp.Or(cfg, new(Config))
 	caps := eng.Capabilities()
-	push := eng.Push
-	s, meter := (*calls.Engine)(nil), cfg.Meter
-	if !caps.Prompt || meter != nil {
-		s = calls.Wrap(eng, caps.Prompt, meter.ofCalls())
-		eng, push = s, s.PushOwn
-	}
 	c := &Client{
-		eng:     eng,
-		seam:    s,
-		meter:   meter,
-		caps:    caps,
+		meter:   cfg.Meter,
 		maxBody: cfg.maxBody(caps),
 		most:    cmp.Or(max(cfg.MaxWaitQueues, 0), DefaultMaxWaitQueues),
 		log:     notify.Logger(cmp.Or(cfg.Logger, slog.Default())),
 		now:     time.Now,
 		workers: make(map[*work.Worker]struct{}),
 		inHand:  work.NewInHand(),
-		closed:  make(chan struct{}),
 	}
-	c.dispatch = dispatch.New(eng, caps, c.log, c.most)
 	c.trouble = notify.NewTroubleLog(c.log)
+	c.use(eng, caps.Prompt, cfg.PushMiddleware)
 	if caps.Coalesce > 1 {
+		push := eng.Push
+		if c.seam != nil {
+			push = c.seam.PushOwn
+		}
 		c.pushes = calls.NewCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
-		c.cancels = calls.NewCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
+		c.cancels = calls.NewCoalescer(caps.Coalesce, caps.Lanes, nil, c.eng.Cancel)
 	}
-	c.wrapPushes(cfg.PushMiddleware)
 	return c
+}
+
+// use sets the engine of a new client. The calls of a prompt engine are not abandoned.
+func (c *Client) use(eng engine.Engine, prompt bool, middleware []PushMiddleware) {
+	c.eng, c.caps = eng, eng.Capabilities()
+	if !prompt || c.meter != nil {
+		c.seam = calls.Wrap(eng, prompt, c.meter.ofCalls())
+		c.eng = c.seam
+	}
+	c.dispatch = dispatch.New(c.eng, c.caps, c.log, c.most)
+	c.closed = make(chan struct{})
+	c.wrapPushes(middleware)
 }
 
 // Capabilities says what the engine can do, and its limits.
@@ -115,28 +120,17 @@ func (c *Client) Engine() engine.Engine {
 // inside a transaction. Its calls are not coalesced. It need not be closed. It runs no
 // handlers: Worker.Run and Topic.Claim return ErrUnsupported.
 func (c *Client) On(eng engine.Engine) *Client {
-	caps := eng.Capabilities()
-	var s *calls.Engine
-	if c.meter != nil {
-		s = calls.Wrap(eng, true, c.meter.ofCalls())
-		eng = s
-	}
 	on := &Client{
-		eng:      eng,
-		seam:     s,
-		derived:  true,
-		meter:    c.meter,
-		caps:     caps,
-		maxBody:  within(c.maxBody, caps.MaxBody),
-		log:      c.log,
-		now:      c.now,
-		trouble:  c.trouble,
-		inHand:   c.inHand,
-		most:     c.most,
-		dispatch: dispatch.New(eng, caps, c.log, c.most),
-		closed:   make(chan struct{}),
+		derived: true,
+		meter:   c.meter,
+		maxBody: within(c.maxBody, eng.Capabilities().MaxBody),
+		most:    c.most,
+		log:     c.log,
+		now:     c.now,
+		trouble: c.trouble,
+		inHand:  c.inHand,
 	}
-	on.wrapPushes(c.middleware)
+	on.use(eng, true, c.middleware)
 	return on
 }
 

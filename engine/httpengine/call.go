@@ -71,8 +71,10 @@ func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	if !c.free {
 		defer time.AfterFunc(e.timeout+c.wait, func() { cancel(errTimeout) }).Stop()
 	}
-	e.measured.asked(&c)
-	defer e.measured.over(&c)
+	if c.wait > 0 {
+		e.measured.waiting.Add(1)
+		defer e.measured.waiting.Add(-1)
+	}
 	since := time.Now()
 	resp, err := e.client.Do(e.request(ctx, c))
 	if err != nil {

@@ -30,20 +30,6 @@ func dialing(d net.Dialer) (func(ctx context.Context, network, addr string) (net
 	}, n
 }
 
-// asked counts a request that begins.
-func (m *measured) asked(c *call) {
-	if c.wait > 0 {
-		m.waiting.Add(1)
-	}
-}
-
-// over counts a request that has ended.
-func (m *measured) over(c *call) {
-	if c.wait > 0 {
-		m.waiting.Add(-1)
-	}
-}
-
 // answered counts an answer.
 func (m *measured) answered(c *call, since time.Time, status int) {
 	if c.wait > 0 {
@@ -54,19 +40,13 @@ func (m *measured) answered(c *call, since time.Time, status int) {
 	if status/100 == 5 {
 		m.errors.Add(1)
 	}
-	m.setFailing(false)
+	m.failing.Store(false)
 }
 
 // lost counts a request without an answer.
 func (m *measured) lost() {
 	m.unanswered.Add(1)
-	m.setFailing(true)
-}
-
-func (m *measured) setFailing(failing bool) {
-	if m.failing.Load() != failing {
-		m.failing.Store(failing)
-	}
+	m.failing.Store(true)
 }
 
 var _ engine.Measurer = (*Engine)(nil)

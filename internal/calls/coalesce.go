@@ -24,7 +24,6 @@ type Coalescer[In, Out any] struct {
 	most  int           // items in a call
 	size  func(*In) int // bytes; nil: small
 	items sync.Pool     // of *coalesced[In, Out], for reuse
-	rooms sync.Pool     // of *[]In, for reuse
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
@@ -86,7 +85,6 @@ const MostShared = bytesMost / 4
 func NewCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
 	c := &Coalescer[In, Out]{call: call, most: most, size: size}
 	c.items.New = func() any { return &coalesced[In, Out]{done: make(chan struct{}, 1)} }
-	c.rooms.New = func() any { return new([]In) }
 	c.lanes = Lanes{
 		Mu: &c.mu, Most: max(1, lanes), Worth: min(most, laneWorth/max(1, lanes-1)), Slow: slowLane,
 		Waiting: func() int { return len(c.waiting) },
@@ -195,23 +193,16 @@ func (c *Coalescer[In, Out]) fill() int {
 	return n
 }
 
-// serve makes one call. It reuses the slice of inputs, unless an abandoned engine call may
-// still read it.
+// serve makes one call.
 func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
-	room := c.rooms.Get().(*[]In)
-	ins := (*room)[:0]
-	for _, it := range items {
-		ins = append(ins, it.in)
+	ins := make([]In, len(items))
+	for i, it := range items {
+		ins[i] = it.in
 	}
 	ctx, cancel := context.WithTimeout(engine.Gathered(context.Background()), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = overdue(err) // not a deadline of any caller
-	}
-	if ctx.Err() == nil {
-		clear(ins)
-		*room = ins
-		c.rooms.Put(room)
 	}
 	cancel()
 	for i, it := range items {

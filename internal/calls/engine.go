@@ -14,7 +14,7 @@ import (
 // abandoned call ends when the engine's call does, and leases that it still returns are
 // released. Calls of a prompt engine are only metered.
 type Engine struct {
-	eng    engine.Engine
+	engine.Engine
 	prompt bool // its calls are not abandoned
 	meter  *Meter
 	calls  Leaver
@@ -22,11 +22,11 @@ type Engine struct {
 
 // Wrap wraps an engine. A prompt engine is only metered.
 func Wrap(eng engine.Engine, prompt bool, meter *Meter) *Engine {
-	return &Engine{eng: eng, prompt: prompt, meter: meter}
+	return &Engine{Engine: eng, prompt: prompt, meter: meter}
 }
 
 // Inner returns the engine inside.
-func (s *Engine) Inner() engine.Engine { return s.eng }
+func (s *Engine) Inner() engine.Engine { return s.Engine }
 
 // Wait waits up to patience for abandoned calls, and for the release of what they leased.
 func (s *Engine) Wait(patience time.Duration) {
@@ -35,7 +35,7 @@ func (s *Engine) Wait(patience time.Duration) {
 
 // Ready asks the engine whether it is ready.
 func (s *Engine) Ready(ctx context.Context) error {
-	r, ok := s.eng.(engine.Readier)
+	r, ok := s.Engine.(engine.Readier)
 	if !ok {
 		return engine.ErrUnsupported
 	}
@@ -88,7 +88,7 @@ func Through[T any](ctx context.Context, s *Engine, op string, patience time.Dur
 
 // optional is Through for a call that only some engines have, those that implement I.
 func optional[I, T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func(eng I) (T, error)) (T, error) {
-	eng, ok := s.eng.(I)
+	eng, ok := s.Engine.(I)
 	if !ok {
 		var none T
 		return none, engine.ErrUnsupported
@@ -107,7 +107,7 @@ func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // PushOwn is Push without copies, for messages that nobody changes.
 func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	return Through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
-		out, err := s.eng.Push(ctx, msgs)
+		out, err := s.Engine.Push(ctx, msgs)
 		s.meter.pushed(msgs, out, err)
 		return out, err
 	})
@@ -150,7 +150,7 @@ func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		s.giveBack(all)
 	}
 	return Through(ctx, s, "lease", 0, late, func() (engine.Grant, error) {
-		g, err := s.eng.Lease(ctx, wants)
+		g, err := s.Engine.Lease(ctx, wants)
 		s.meter.granted(wants, &g, err)
 		return g, err
 	})
@@ -183,18 +183,18 @@ func (s *Engine) giveBack(ls []engine.Lease) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackPatience)
 	defer cancel()
-	_, _ = s.eng.Settle(ctx, engine.Releases(ls))
+	_, _ = s.Engine.Settle(ctx, engine.Releases(ls))
 }
 
 // Settle calls the engine's.
 func (s *Engine) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-	return Through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.eng.Settle(ctx, in) })
+	return Through(ctx, s, "settle", 0, nil, func() ([]engine.Settled, error) { return s.Engine.Settle(ctx, in) })
 }
 
 // Cancel calls the engine's.
 func (s *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	return Through(ctx, s, "cancel", 0, nil, func() ([]error, error) {
-		errs, err := s.eng.Cancel(ctx, refs)
+		errs, err := s.Engine.Cancel(ctx, refs)
 		s.meter.cancelled(refs, errs, err)
 		return errs, err
 	})
@@ -202,24 +202,15 @@ func (s *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 
 // Reschedule calls the engine's.
 func (s *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	return Through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+	return Through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.Engine.Reschedule(ctx, ref, due) })
 }
 
 // Get calls the engine's.
 func (s *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	return Through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+	return Through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.Engine.Get(ctx, ref) })
 }
 
 // List calls the engine's.
 func (s *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	return optional(ctx, s, "list", 0, nil, func(eng engine.Lister) (engine.Page, error) { return eng.List(ctx, q) })
 }
-
-// Watch calls the engine's.
-func (s *Engine) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }
-
-// Capabilities calls the engine's.
-func (s *Engine) Capabilities() engine.Capabilities { return s.eng.Capabilities() }
-
-// Close calls the engine's.
-func (s *Engine) Close() error { return s.eng.Close() }

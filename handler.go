@@ -12,17 +12,13 @@ import (
 )
 
 // A HandleOption is an option of Handle.
-type HandleOption interface{ applyHandle(h *handleOptions) }
+type HandleOption func(h *handleOptions)
 
 type handleOptions struct {
 	slots   int // 0: only the worker's bound
 	timeout time.Duration
 	within  []Middleware // runs inside the worker's middleware
 }
-
-type handleOption func(h *handleOptions)
-
-func (o handleOption) applyHandle(h *handleOptions) { o(h) }
 
 // Concurrency bounds how many messages of this queue are handled at a time, within the
 // worker's own bound. It keeps a queue with slow handlers from taking all the worker's
@@ -31,7 +27,7 @@ func Concurrency(n int) HandleOption {
 	if n < 1 {
 		panic(fmt.Sprintf("tarry: Concurrency(%d): at least 1 is needed", n))
 	}
-	return handleOption(func(h *handleOptions) { h.slots = n })
+	return func(h *handleOptions) { h.slots = n }
 }
 
 // HandlerTimeout is WorkerConfig.HandlerTimeout for this queue alone; 0: none.
@@ -39,13 +35,13 @@ func HandlerTimeout(d time.Duration) HandleOption {
 	if d < 0 {
 		panic(fmt.Sprintf("tarry: HandlerTimeout(%s) is negative", d))
 	}
-	return handleOption(func(h *handleOptions) { h.timeout = d })
+	return func(h *handleOptions) { h.timeout = d }
 }
 
 // WithMiddleware wraps the handler of this queue alone, or of a Topic.Claim, inside the
 // worker's own middleware; the first outermost. Several such options add up.
 func WithMiddleware(m ...Middleware) HandleOption {
-	return handleOption(func(h *handleOptions) { h.within = append(h.within, m...) })
+	return func(h *handleOptions) { h.within = append(h.within, m...) }
 }
 
 // Handle registers handler for the messages of a topic. handler's return value decides: nil
@@ -68,7 +64,7 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 	}
 	set := handleOptions{timeout: w.cfg.HandlerTimeout}
 	for _, o := range opts {
-		o.applyHandle(&set)
+		o(&set)
 	}
 	h := &work.Handling{Queue: t.queue, Slots: set.slots, Timeout: set.timeout}
 	run := func(ctx context.Context, d *work.Delivery, info *Info, body []byte) error {

@@ -6,30 +6,26 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// handed is a pending callback of a worker. It passes on leases, the number of messages that
-// ended in a queue, or why the engine could not be asked. A lease needs no callback: these
-// go straight into its answer.
+// handed is a pending callback of a worker. A lease needs none: what concerns it goes straight
+// into its answer.
 type handed struct {
-	s             *Subscription
-	leases        []engine.Lease
-	now, sent     time.Time
-	queue         string
-	expired, died int
-	err           error
+	s      *Subscription
+	call   func()
+	leases int // how many it passes on
 }
 
-// hand adds a pending callback. Called with d.mu held.
-func hand(all *[]handed, h handed) {
-	h.s.callbacks++
-	*all = append(*all, h)
+// hand adds a pending callback. A worker's room stays reserved for the leases until it
+// returns. Called with d.mu held.
+func hand(all *[]handed, s *Subscription, leases int, call func()) {
+	s.callbacks++
+	s.onTheWay += leases
+	*all = append(*all, handed{s, call, leases})
 }
 
-// deliver passes on leases for which there is room. A worker's room stays reserved until
-// its callback returns. Called with d.mu held.
+// deliver passes on leases for which there is room. Called with d.mu held.
 func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lease, now, sent time.Time) {
 	if !s.isLease() {
-		s.onTheWay += len(leases)
-		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
+		hand(all, s, len(leases), func() { s.Deliver(leases, now, sent) })
 		return
 	}
 	if s.answer.add(leases, now, sent); !s.answer.ended {
@@ -42,7 +38,7 @@ func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired,
 	if s.isLease() {
 		s.answer.noted(queue, expired, died)
 	} else {
-		hand(all, handed{s: s, queue: queue, expired: expired, died: died})
+		hand(all, s, 0, func() { s.Noted(queue, expired, died) })
 	}
 }
 
@@ -51,7 +47,7 @@ func (d *Dispatcher) fail(all *[]handed, s *Subscription, err error) {
 	if s.isLease() {
 		s.answer.fail(err)
 	} else {
-		hand(all, handed{s: s, err: err})
+		hand(all, s, 0, func() { s.Fail(err) })
 	}
 }
 
@@ -61,20 +57,13 @@ func (d *Dispatcher) tell(all []handed) {
 		return
 	}
 	for i := range all {
-		switch h := &all[i]; {
-		case h.err != nil:
-			h.s.Fail(h.err)
-		case h.leases != nil:
-			h.s.Deliver(h.leases, h.now, h.sent)
-		default:
-			h.s.Noted(h.queue, h.expired, h.died)
-		}
+		all[i].call()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range all {
 		s := all[i].s
-		s.onTheWay -= len(all[i].leases)
+		s.onTheWay -= all[i].leases
 		s.callbacks--
 	}
 	d.handed.Broadcast()

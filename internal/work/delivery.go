@@ -431,29 +431,32 @@ func (w *Worker) finish(d *Delivery) {
 
 // settled is called by the settler with the engine's answers.
 func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
+	failed := 0
 	for i, d := range ds {
-		if d.resent && !d.lossReported && !d.tokenOut.Load() && errors.Is(out[i].Err, engine.ErrLeaseLost) {
+		switch err := out[i].Err; {
+		case err == nil:
+		case !errors.Is(err, engine.ErrLeaseLost):
+			failed++
+		case d.resent && !d.lossReported && !d.tokenOut.Load():
 			out[i].Err = ErrUnconfirmed
 		}
 	}
 	w.mu.Lock()
 	w.unconfirmed -= len(ds)
 	w.confirmed += len(ds)
+	w.failed += failed
 	w.progress.Broadcast()
 	full := w.unconfirmed+len(ds) >= maxUnconfirmed
-	for i := range out {
-		if err := out[i].Err; err != nil && !errors.Is(err, engine.ErrLeaseLost) && err != ErrUnconfirmed {
-			w.failed++
-		}
-	}
 	w.updateRoom()
 	w.mu.Unlock()
 	if full {
 		w.cfg.Dispatch.Freed()
 	}
+	var events []Event
 	for i, d := range ds {
+		kind, err := d.outcome(out[i]), d.err
 		if out[i].Err != nil {
-			err := d.unsettled(out[i].Err)
+			err = d.unsettled(out[i].Err)
 			d.report(err)
 			switch {
 			case out[i].Err == ErrUnconfirmed:
@@ -467,22 +470,10 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 			d.answerClaim(out[i])
 			w.mu.Unlock()
 		}
-	}
-	for i, d := range ds {
-		if kind := d.outcome(out[i]); kind == Died || kind == Buried {
+		if kind == Died || kind == Buried {
 			w.died(d)
 		}
-	}
-	if w.cfg.Observer == nil && w.cfg.Handled == nil {
-		return
-	}
-	events := make([]Event, 0, len(ds))
-	for i, d := range ds {
-		if kind := d.outcome(out[i]); kind != 0 {
-			err := d.err
-			if out[i].Err != nil {
-				err = d.unsettled(out[i].Err)
-			}
+		if kind != 0 && (w.cfg.Observer != nil || w.cfg.Handled != nil) {
 			e := d.event(kind, d.took, err)
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // document is a value as many are.
@@ -22,7 +24,7 @@ func document(i int) []byte {
 func TestPlain(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	asked := 0
-	cfg.Plain = func() bool { asked++; return asked%2 == 0 }
+	cfg.Hasty = func() bool { asked++; return asked%2 == 0 }
 	all := make([]thing, 500)
 	for i := range all {
 		all[i] = thing{Place{1, int64(i) * 1000, uint64(i + 1)}, keyOf(i), document(i)}
@@ -31,12 +33,35 @@ func TestPlain(t *testing.T) {
 	must(t, whole(r, all, nil))
 	half := r.footer.part(kindData).end - HeaderSize
 	must(t, r.Remove())
-	cfg.Plain = nil
+	cfg.Hasty = nil
 	r = written(t, d, 2, cfg, all)
 	if packed := r.footer.part(kindData).end - HeaderSize; asked < 4 || half < packed*5/4 {
 		t.Errorf("asked %d times, %d bytes where half is packed, %d where all is", asked, half, packed)
 	}
 	must(t, r.Remove())
+}
+
+// TestHastySyncs: in haste a long value is synced an eighth as often, and written as without.
+func TestHastySyncs(t *testing.T) {
+	d, cfg := newDisk(t), small()
+	syncs := 0
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Sync {
+			syncs++
+		}
+		return nil
+	})
+	all := []thing{{Place{1, 1, 1}, keyOf(1), noise(100)}, {Place{1, 2, 2}, keyOf(2), noise(1 << 20)}, {Place{1, 3, 3}, keyOf(3), noise(3000)}}
+	r := written(t, d, 1, cfg, all)
+	must(t, errors.Join(whole(r, all, nil), r.Remove()))
+	calm := syncs
+	cfg.Hasty = func() bool { return true }
+	syncs = 0
+	r = written(t, d, 2, cfg, all)
+	must(t, errors.Join(whole(r, all, nil), r.Remove()))
+	if most := calm/8 + 3; calm < 50 || syncs > most {
+		t.Errorf("%d syncs, in haste %d of at most %d", calm, syncs, most)
+	}
 }
 
 // TestPacked writes what resembles itself, what does not, and what is too long to be packed: each

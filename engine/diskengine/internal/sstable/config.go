@@ -34,9 +34,10 @@ type Config struct {
 	// disk's other users wait for it. 0: 512 KiB.
 	SyncBytes int64
 
-	// Plain is asked for each block of entries whether it stays unpacked: packing takes the
-	// processor about as long as all other work on the entries. nil: all blocks may be packed.
-	Plain func() bool
+	// Hasty is asked whether there is haste. Then blocks of entries stay unpacked: packing takes
+	// the processor about as long as all other work on the entries. And eight times SyncBytes of
+	// long values are written between two syncs. nil: there is none.
+	Hasty func() bool
 
 	// Pace is called between slices of the work of Writer and Merge, each below a millisecond
 	// or about 128 KiB, with the bytes written since the last call. It may wait. Its error
@@ -59,8 +60,8 @@ func (c *Config) withDefaults() Config {
 	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
 	d.SyncBytes = cmp.Or(d.SyncBytes, 512<<10)
 	d.slice = cmp.Or(d.slice, outSlice)
-	if d.Plain == nil {
-		d.Plain = func() bool { return false }
+	if d.Hasty == nil {
+		d.Hasty = func() bool { return false }
 	}
 	if d.Pace == nil {
 		d.Pace = func(int) error { return nil }

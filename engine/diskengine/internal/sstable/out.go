@@ -17,23 +17,29 @@ type out struct {
 	fresh  int   // bytes written since the last call of Pace
 	ticks  int   // items handled since then
 	read   int   // bytes read since then
+	long   bool  // a block of more than a slice is being written
 	head   [blockHead]byte
 }
 
 const (
-	outSlice = 128 << 10
-	tickOf   = 4096 // items handled between two calls of Pace
+	outSlice   = 128 << 10
+	tickOf     = 4096 // items handled between two calls of Pace
+	hastySyncs = 8    // times SyncBytes between two syncs of long blocks in haste
 )
 
-// write adds p to the buffer, and writes full slices to the file.
+// write writes full slices to the file, and leaves the rest in the buffer.
 func (o *out) write(p []byte) error {
 	o.off += int64(len(p))
 	for len(p) > 0 {
 		n := min(len(p), o.cfg.slice-len(o.buf))
-		o.buf = append(o.buf, p[:n]...)
+		full := p[:n]
+		if n < o.cfg.slice {
+			o.buf = append(o.buf, full...)
+			full = o.buf
+		}
 		p = p[n:]
-		if len(o.buf) == o.cfg.slice {
-			if err := o.flush(int64(len(p))); err != nil {
+		if len(full) == o.cfg.slice {
+			if err := o.flush(full, int64(len(p))); err != nil {
 				return err
 			}
 		}
@@ -41,18 +47,19 @@ func (o *out) write(p []byte) error {
 	return nil
 }
 
-// flush writes the buffer. behind is how many bytes up to off are not in it yet.
-func (o *out) flush(behind int64) error {
-	if len(o.buf) == 0 {
+// flush writes b, which is the buffer or comes right after an empty one. behind is how many
+// bytes up to off follow it.
+func (o *out) flush(b []byte, behind int64) error {
+	if len(b) == 0 {
 		return nil
 	}
 	end := o.off - behind
-	if _, err := o.file.WriteAt(o.buf, end-int64(len(o.buf))); err != nil {
+	if _, err := o.file.WriteAt(b, end-int64(len(b))); err != nil {
 		return err
 	}
-	o.fresh += len(o.buf)
+	o.fresh += len(b)
 	o.buf = o.buf[:0]
-	if end-o.synced >= o.cfg.SyncBytes {
+	if n := end - o.synced; n >= hastySyncs*o.cfg.SyncBytes || n >= o.cfg.SyncBytes && !(o.long && o.cfg.Hasty()) {
 		if err := o.sync(end); err != nil {
 			return err
 		}
@@ -98,6 +105,7 @@ func (o *out) block(kind, coding byte, count int, parts ...[]byte) error {
 		crc = crc32.Update(crc, castagnoli, p)
 	}
 	le.PutUint32(o.head[:], crc)
+	o.long = n > o.cfg.slice
 	if err := o.write(o.head[:]); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 	for _, b := range values {
 		w.whole = append(w.whole, b...)
 	}
-	if !w.cfg.Plain() {
+	if !w.cfg.Hasty() {
 		var ok bool
 		if w.packed, ok = pack(w.packed, w.whole); ok {
 			return w.out.block(kindData, packed, w.count, w.packed)
@@ -210,7 +210,7 @@ func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 		err = w.out.block(kindFooter, plain, int(w.out.seed), f.encode()) // the seed is for when the header is lost
 	}
 	if err == nil {
-		err = w.out.flush(0)
+		err = w.out.flush(w.out.buf, 0)
 	}
 	if err == nil {
 		err = w.out.sync(w.out.off)

@@ -241,7 +241,7 @@ func (k *Compactor) write(w *sealedTable, a memtable.Area) (_ *Source, err error
 		}
 		if out == nil {
 			c := k.config("flush", k.flushing)
-			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
+			c.Hasty = func() bool { return k.flushing() > packs } // a merge packs it
 			if out, err = sstable.Create(st.FS, st.TablesDir(), st.number(), c); err != nil {
 				return nil, err
 			}

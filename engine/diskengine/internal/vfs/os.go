@@ -98,19 +98,23 @@ func (OS) Lock(name string) (io.Closer, error) {
 	if ok, err := dir.TryLock(); err == nil && !ok {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, dir.Close(), l.Close())
 	}
-	return &osLock{l, dir, hold(name)}, nil
+	ours, err := dir.Stat()
+	if err != nil {
+		return nil, errors.Join(err, dir.Close(), l.Close())
+	}
+	return &osLock{l, dir, ours, hold(name)}, nil
 }
 
 type osLock struct {
 	file, dir *flock.Flock
+	ours      fs.FileInfo // of the directory
 	holder    string
 }
 
 // Kept implements Keeper.
 func (l *osLock) Kept() error {
 	at, err := os.Stat(l.dir.Path())
-	ours, ourErr := l.dir.Stat()
-	if err == nil && ourErr == nil && os.SameFile(at, ours) {
+	if err == nil && os.SameFile(at, l.ours) {
 		return nil
 	}
 	return &fs.PathError{Op: "sync", Path: l.dir.Path(), Err: ErrGone}

@@ -22,6 +22,8 @@ type conn struct {
 	brief   atomic.Bool  // whether the client leaves does not matter
 	surplus bool         // it is one too many: every request gets 503
 
+	unwatched context.Context // for pushes, which do not end with their requests
+
 	reads, writes deadline
 }
 

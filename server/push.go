@@ -78,7 +78,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	if x.conn != nil && s.c.Capabilities().Coalesce > 1 { // then a push has a time limit
 		x.conn.brief.Store(r.TLS == nil)
 		defer x.conn.brief.Store(false)
-		ctx = calls.Unwatched(ctx)
+		ctx = x.conn.unwatched
 	}
 	p, err := s.c.PushDraft(ctx, *m)
 	s.workers.replaced(m, err, x.began)

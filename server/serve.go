@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -40,7 +41,9 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		Handler:     bounded(handler, cfg),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, accepted(nc))
+			c := accepted(nc)
+			c.unwatched = calls.Unwatched(ctx)
+			return context.WithValue(ctx, connKey{}, c)
 		},
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,

@@ -219,9 +219,6 @@ func (c *call) touch(q *queue) {
 // see makes the answer wait until the changes that a queue has now are durable.
 func (c *call) see(q *queue) { c.syncedTo = max(c.syncedTo, q.pos) }
 
-// after is the instant d from now.
-func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.now) }
-
 // withoutLock runs fn, which may hang in the operating system. The call's caller can leave it.
 func (c *call) withoutLock(fn func() error) error {
 	e := c.e

@@ -269,8 +269,8 @@ func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
 	q.leaves(m.Due, m.id)
 	m.Attempt++
 	l := lease{
-		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, w.TTR), Epoch: c.e.store.Epoch, Attempt: m.Attempt,
-		Remote: w.Remote, Given: true, Nonce: c.e.nonce(c.ms),
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: rules.Deadline(&m.Policy, m.id, m.Attempt, w.TTR, c.now),
+		Epoch: c.e.store.Epoch, Attempt: m.Attempt, Remote: w.Remote, Given: true, Nonce: c.e.nonce(c.ms),
 	}
 	know(&l, m)
 	setSpot(&l, m.at)
@@ -281,15 +281,6 @@ func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
 	p := c.copyOf(m)
 	p.token = codec.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
 	return p
-}
-
-// deadline is when a lease ends that begins now or is extended now. If ttr is not above 0, the
-// message's own counts.
-func (c *call) deadline(m *message, ttr time.Duration) int64 {
-	if ttr <= 0 {
-		ttr = m.TTR
-	}
-	return max(c.ms+1, c.after(ttr+m.Spread(m.id, m.Attempt)))
 }
 
 // writeLease writes a lease to the log.

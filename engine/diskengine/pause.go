@@ -21,7 +21,7 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 			}
 			until := int64(never)
 			if d > 0 {
-				until = c.after(d)
+				until = engine.When{In: d}.Resolve(c.now)
 			}
 			c.pause(q, until)
 			return nil

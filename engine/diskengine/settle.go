@@ -135,8 +135,6 @@ func (c *call) needHead(m *message) error {
 // settleOf carries out the settlement of a message. If the lapse made the message dead and
 // another one has its key by now, it cannot come back: the lease is lost.
 func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error) {
-	last := m.Attempt >= m.MaxAttempts
-	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
 	need := c.needContent
 	switch {
 	case s.Do == engine.Ack:
@@ -149,71 +147,49 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 			return engine.Settled{}, err
 		}
 	}
-	if m.area == memtable.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
+	v := rules.Settle(s, &m.Policy, m.Due, m.Attempt, c.now)
+	if m.area == memtable.Dead && len(m.key) > 0 && (v.State.Live() || v.State == engine.Gone && m.Remember > 0) {
 		var hash keyLookup
 		held, err := c.holds(m.q, m.key, &hash)
 		switch {
 		case err != nil:
 			return engine.Settled{}, err
-		case held && revives:
+		case held && v.State.Live():
 			return engine.Settled{Err: lost(m.q.name, m.id)}, nil
 		case held:
 			m.Remember = 0
-			c.leave(m, engine.Acked, c.ms, "")
-			return engine.Settled{State: engine.Gone}, nil
-		}
-		if err := c.forgetKey(m.q, m.key, &hash); err != nil {
-			return engine.Settled{}, err
+		default:
+			if err := c.forgetKey(m.q, m.key, &hash); err != nil {
+				return engine.Settled{}, err
+			}
 		}
 	}
-	if s.Priority != nil && s.Do != engine.Ack && s.Do != engine.Extend {
-		c.prioritize(m, *s.Priority)
-	}
-	b := m.base()
-	switch s.Do {
-	case engine.Ack:
+	switch v.State {
+	case engine.Gone:
 		c.leave(m, engine.Acked, c.ms, "")
 		return engine.Settled{State: engine.Gone}, nil
-	case engine.Retry:
-		if last {
-			return c.bury(m, s.KeptReason()), nil
-		}
-		when := engine.When{In: m.RetryDelay(m.Attempt)}
-		if s.When != nil {
-			when = *s.When
-		}
-		b.Due = when.Resolve(c.now)
-		m.fail(&b, c.ms, s.KeptReason())
-	case engine.Bury:
-		return c.bury(m, s.KeptReason()), nil
-	case engine.Snooze:
-		b.Due, b.Attempt = s.When.Resolve(c.now), lessOne(m.Attempt)
-	case engine.Release:
-		b.Attempt = lessOne(m.Attempt)
-	case engine.Extend:
+	case engine.Leased:
 		return c.extend(m, s), nil
 	}
+	c.prioritize(m, v.Priority)
+	b := m.base()
+	if v.State == engine.Dead {
+		c.die(m, b, c.ms, v.Reason)
+		c.over = m.q
+		return engine.Settled{State: engine.Dead}, nil
+	}
+	if s.Do == engine.Retry {
+		m.fail(&b, c.ms, v.Reason)
+	}
+	b.Due, b.Attempt = v.Due, v.Attempt
 	c.become(m, b, m.content)
 	return engine.Settled{State: m.state(c.ms), Until: rules.Instant(m.Due)}, nil
-}
-
-func lessOne(n uint32) uint32 {
-	if n > 0 {
-		n--
-	}
-	return n
-}
-
-func (c *call) bury(m *message, reason string) engine.Settled {
-	c.die(m, m.base(), c.ms, reason)
-	c.over = m.q
-	return engine.Settled{State: engine.Dead}
 }
 
 // extend gives a lease another deadline. The failure of one that has lapsed is written down.
 func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	q, l := m.q, m.lease
-	deadline := c.deadline(m, s.TTR)
+	deadline := rules.Deadline(&m.Policy, m.id, m.Attempt, s.TTR, c.now)
 	if l == nil || l.HasLapsed() {
 		nonce, remote, worker := m.Nonce, l == nil || l.Remote, m.worker()
 		c.become(m, m.base(), m.content)

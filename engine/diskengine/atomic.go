@@ -10,7 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -61,7 +60,7 @@ type keyName struct{ queue, key string }
 
 // planned is what would have a key.
 type planned struct {
-	holding
+	rules.Holder
 	due     int64
 	policy  engine.Policy
 	bytes   int  // of the content
@@ -168,7 +167,10 @@ func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, refused := q.decide(in, &p.holding, a.live[q])
+	o, refused := rules.Push(in, &p.Holder)
+	if o == engine.Created && refused == nil {
+		refused = q.settings.RefusePending(refOf(in), q.live+a.live[q])
+	}
 	switch {
 	case refused != nil && o == engine.Created:
 		a.results[i] = engine.PushResult{}
@@ -183,17 +185,17 @@ func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
 		p.due = in.Due.Resolve(c.now)
 	}
 	if o == engine.Created || in.OnConflict != engine.Rearm {
-		p.policy, p.bytes = in.Resolve(q.defaults()), len(in.Body)
+		p.policy, p.bytes = in.Resolve(q.settings.Terms()), len(in.Body)
 	} else if a.kept += p.bytes; a.kept > engine.MaxAtomicBytes {
 		return nil, refuseKept(a.kept)
 	} else if p.bytes > smallBody {
 		a.more += keptBody(p.bytes)
 	}
-	p.state, p.lease = engine.Scheduled, codec.Token{}   // or ready: later pushes treat both alike
+	p.Holder = rules.Holder{State: engine.Scheduled}     // or ready: later pushes treat both alike
 	if at := rules.Expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed
-		p.holding, p.expired = holding{ending: engine.Expired, ended: at}, true
+		p.Holder, p.expired = rules.Holder{Ending: engine.Expired, Ended: at}, true
 		if at+rules.Millis(p.policy.Remember) > c.ms {
-			p.state = engine.Finished
+			p.State = engine.Finished
 		}
 	}
 	return nil, nil
@@ -211,7 +213,7 @@ func (a *atomicPush) find(c *call, q *queue, i int) (*planned, error) {
 	}
 	h, err := c.holderOf(q, in.Key, &a.hashes[i])
 	if err != nil || in.Key == "" {
-		return &planned{holding: h.holding}, err
+		return &planned{Holder: h.Holder}, err
 	}
 	// The message with the key may be gone when a later message of the push asks for the key.
 	// So other entries of the key in sstables are read now.
@@ -226,7 +228,7 @@ func (a *atomicPush) find(c *call, q *queue, i int) (*planned, error) {
 		}
 	}
 	a.results[i] = c.result(&h, 0, nil)
-	p := &planned{holding: h.holding, due: h.m.Due, policy: h.m.Policy, bytes: len(h.m.content)}
+	p := &planned{Holder: h.Holder, due: h.m.Due, policy: h.m.Policy, bytes: len(h.m.content)}
 	if a.shared[i] {
 		a.keys[n] = p
 	}

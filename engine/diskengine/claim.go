@@ -26,7 +26,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			if err != nil {
 				return err
 			}
-			if err := q.refuseClaim(ref, c.now, c.ms); err != nil {
+			if err := q.refuseClaim(ref, c.now); err != nil {
 				return err
 			}
 			if err := c.needContent(&m); err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			if err != nil {
 				return err
 			}
-			q.granted(1)
+			q.settings.Granted(1)
 			c.written = !changed
 			p := c.hold(&m, &want, want.Worker)
 			got = append(got, p)

@@ -162,7 +162,7 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 		if err := c.advance(q, min(store.StepItems, w.Max)); err != nil {
 			return err
 		}
-		if q.leases.Room(q.leased) < w.Max-len(*leased) {
+		if q.room() < w.Max-len(*leased) {
 			if err := c.makeRoom(); err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 			p.isolated = isolated
 			room -= len(p.content)
 			*leased = append(*leased, p)
-			q.granted(1)
+			q.settings.Granted(1)
 			if most--; isolated {
 				most = 0
 			}
@@ -309,7 +309,7 @@ func (c *call) nextOf(q *queue) (int64, error) {
 	next := q.nextEnd()
 	held := q.ready > 0 && len(q.heap) > 0
 	if held {
-		at := q.gathers(c.now, c.ms)
+		at := q.settings.NextAllowed(c.now)
 		if at <= c.ms && !q.full() {
 			return c.ms, nil
 		}
@@ -317,7 +317,7 @@ func (c *call) nextOf(q *queue) (int64, error) {
 			next = min(next, at)
 		}
 	}
-	if q.ready > 0 && q.leases.Room(q.leased) == 0 { // others may make room
+	if q.ready > 0 && q.room() == 0 { // others may make room
 		next = min(next, c.ms+roomEvery.Milliseconds())
 	}
 	due, err := c.next(q)

@@ -10,7 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -185,11 +184,6 @@ func contentBytes(msgs []engine.Message) (n int) {
 	return n
 }
 
-// refusePush is the error of a refused push.
-func refusePush(q *queue, key string, err error) error {
-	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
-}
-
 // maxBody is the most bytes of a body. A body is read whole, and written whole in one entry of
 // the log.
 const maxBody = 64 << 20
@@ -226,17 +220,23 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 	if in.Token != "" {
 		c.see(q)
 	}
-	switch o, refused := q.decide(in, &h.holding, 0); {
-	case o == engine.Replaced:
+	o, refused := rules.Push(in, &h.Holder)
+	switch o {
+	case engine.Replaced:
 		return c.replace(&h.m, in)
-	case o != engine.Created:
+	case engine.Created:
+		if refused == nil {
+			refused = q.settings.RefusePending(refOf(in), q.live)
+		}
+		if refused != nil {
+			return engine.PushResult{Err: refused}, nil
+		}
+	default:
 		c.see(q)
 		return c.result(&h, o, refused), nil
-	case refused != nil:
-		return engine.PushResult{Err: refused}, nil
 	}
 	if most := c.e.cfg.MaxPending; most > 0 && c.e.live >= most {
-		return engine.PushResult{Err: refusePush(q, in.Key, engine.ErrLimit)}, nil
+		return engine.PushResult{Err: engine.Refuse("push", refOf(in), engine.ErrLimit)}, nil
 	}
 	if h.remembered {
 		c.forgetFinished(q, &h.trace)
@@ -244,17 +244,9 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 	return c.create(q, in), nil
 }
 
-// holding is what a push has to know of what has its key.
-type holding struct {
-	state  engine.State  // Gone: nothing
-	ending engine.Ending // if Finished
-	ended  int64
-	lease  codec.Token // of the newest lease, while that settles the message; zero: none
-}
-
 // holder is what has the key of a push.
 type holder struct {
-	holding
+	rules.Holder
 	m          message     // if it is live
 	trace      finishedKey // if the key is remembered, perhaps longer than it should be
 	remembered bool
@@ -270,40 +262,13 @@ func (c *call) holderOf(q *queue, key string, hash *keyLookup) (h holder, err er
 		return h, err
 	}
 	if live {
-		h.state, h.lease = h.m.state(c.ms), h.m.token()
+		h.State, h.Lease = h.m.state(c.ms), h.m.token()
 		return h, nil
 	}
 	if h.trace, h.remembered, err = c.finished(q, []byte(key), hash); h.remembered && h.trace.forgotten > c.ms {
-		h.holding = holding{state: engine.Finished, ending: h.trace.Ending, ended: h.trace.Ended}
+		h.Holder = rules.Holder{State: engine.Finished, Ending: h.trace.Ending, Ended: h.trace.Ended}
 	}
 	return h, err
-}
-
-// decide says what a push does: create a message, replace the one that has its key, or keep
-// it. refused says why it does not, and with Created that nothing is in the way. live is how many messages of the queue come before it.
-func (q *queue) decide(in *engine.Message, h *holding, live int64) (o engine.Outcome, refused error) {
-	goesOn := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep
-	ref := engine.Ref{Queue: q.name, Key: in.Key}
-	switch {
-	case in.Token != "" && h.lease.Is(in.Token):
-		return engine.Replaced, nil
-	case in.Token != "":
-		return engine.Created, refusePush(q, in.Key, engine.ErrLeaseLost)
-	case h.state == engine.Gone, h.state == engine.Finished && goesOn:
-		if s := q.settings; s != nil && s.MaxPending > 0 && q.live+live >= s.MaxPending {
-			refused = engine.RefusePending(ref, s.MaxPending)
-		}
-		return engine.Created, refused
-	case in.OnConflict == engine.Keep:
-		return engine.Kept, nil
-	case h.state == engine.Finished:
-		return 0, engine.RefuseFinished(ref, h.ending, rules.Instant(h.ended))
-	case in.OnConflict == engine.Reject:
-		return 0, refusePush(q, in.Key, engine.ErrExists)
-	case h.state == engine.Leased:
-		return 0, refusePush(q, in.Key, engine.ErrLeased)
-	}
-	return engine.Replaced, nil
 }
 
 // create makes a new message.
@@ -312,7 +277,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	due := in.Due.Resolve(c.now)
 	id := e.nextID
 	e.nextID++
-	content := record.Content{Created: c.ms, Policy: in.Resolve(q.defaults()), Content: in.Content}
+	content := record.Content{Created: c.ms, Policy: in.Resolve(q.settings.Terms()), Content: in.Content}
 	s := record.State{Due: due, Expires: rules.Expiry(due, &content.Policy)}
 	c.contentOf(&content)
 	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: []byte(in.Key), State: s, Content: c.content, Body: in.Body})
@@ -338,11 +303,11 @@ func (c *call) contentOf(content *record.Content) {
 
 // result is the result of a push that changes nothing.
 func (c *call) result(h *holder, o engine.Outcome, refused error) engine.PushResult {
-	r := engine.PushResult{Outcome: o, State: h.state, Err: refused}
-	switch h.state {
+	r := engine.PushResult{Outcome: o, State: h.State, Err: refused}
+	switch h.State {
 	case engine.Gone:
 	case engine.Finished:
-		r.ID, r.Due, r.Ending, r.Ended = h.trace.id, rules.Instant(h.trace.Due), h.ending, rules.Instant(h.ended)
+		r.ID, r.Due, r.Ending, r.Ended = h.trace.id, rules.Instant(h.trace.Due), h.Ending, rules.Instant(h.Ended)
 	default:
 		r.ID, r.Due = h.m.id, rules.Instant(h.m.Due)
 	}
@@ -363,7 +328,7 @@ func (c *call) replace(m *message, in *engine.Message) (engine.PushResult, error
 			return engine.PushResult{}, err
 		}
 	} else {
-		policy = in.Resolve(m.q.defaults())
+		policy = in.Resolve(m.q.settings.Terms())
 		c.contentOf(&record.Content{Created: m.Created, Policy: policy, Content: in.Content})
 		content, body = c.content, in.Body
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // queue is the part of a queue that is in memory, guarded by store.Store.Mu.
@@ -33,8 +34,8 @@ type queue struct {
 	listedCursors   store.Cursors // finished messages that are listed, by when they ended
 	oldest          int64         // none that is listed ended before this
 
-	pause    int64     // until when; 0: it is not paused
-	settings *settings // nil: never configured
+	pause    int64           // until when; 0: it is not paused
+	settings *rules.Settings // nil: never configured
 
 	nextDue       int64 // the last NextDue of an answer; never: there was none
 	hint          bool  // watchers get a hint

@@ -13,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // replay applies the records of the log to memory while the store is opened. Nobody else has
@@ -171,7 +172,7 @@ func (r *replay) Name(n *record.Name) error {
 
 // Configure implements record.Applier.
 func (r *replay) Configure(c *record.Configure) error {
-	r.queue(c.Queue).settings = &settings{Settings: c.Settings, revision: c.Revision}
+	r.queue(c.Queue).settings = &rules.Settings{Settings: c.Settings, Revision: c.Revision}
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (e *Engine) rewriteQueue(num uint32) error {
 	err := e.write(func(q *queue, b []byte) []byte {
 		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
 		if q.settings != nil {
-			b = (&record.Configure{Queue: num, Revision: q.settings.revision, Settings: q.settings.Settings}).Append(b)
+			b = (&record.Configure{Queue: num, Revision: q.settings.Revision, Settings: q.settings.Settings}).Append(b)
 		}
 		if q.pause != 0 {
 			b = (&record.Pause{Queue: num, Until: q.pause}).Append(b)

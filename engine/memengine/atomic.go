@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -70,7 +69,7 @@ again:
 // locked, so the check stays valid.
 func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int)}
+	r := rehearsal{seats: make(map[name]*seat), live: make(map[*queue]int64)}
 	var first error
 	for i := range msgs {
 		q := queues[msgs[i].Queue]
@@ -103,11 +102,18 @@ func (e *Engine) pushAll(queues map[string]*queue, msgs []engine.Message) ([]eng
 
 type name struct{ queue, key string }
 
+// seat is what the next push of a key would meet.
+type seat struct {
+	rules.Holder
+	due    int64
+	policy *engine.Policy
+}
+
 // rehearsal is what the pushes so far would have created.
 type rehearsal struct {
 	seats map[name]*seat
-	live  map[*queue]int // additional live messages
-	news  int64          // new messages of all queues, including those that expire at once
+	live  map[*queue]int64 // additional live messages
+	news  int64            // new messages of all queues, including those that expire at once
 }
 
 // push returns the error that one push would have.
@@ -116,35 +122,38 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 	if in.Key != "" {
 		n := name{q.name, in.Key}
 		if r.seats[n] == nil {
-			if m := q.keyed(in.Key); m != nil && (m.live || q.remembers(m)) {
-				*s = q.seatOf(m)
+			m := q.keyed(in.Key)
+			if s.Holder = q.holderOf(m); s.State.Live() {
+				s.due, s.policy = m.due, &m.kind.Policy
 			}
 			r.seats[n] = s
 		}
 		s = r.seats[n]
 	}
-	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
-	if created && in.Token == "" {
-		if err := q.refusePending(in.Key, q.live()+r.live[q]); err != nil {
-			return err
-		}
+	o, err := rules.Push(in, &s.Holder)
+	created := o == engine.Created
+	if created && err == nil {
+		err = q.settings.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, q.live()+r.live[q])
+	}
+	if err != nil || o == engine.Kept {
+		return err
+	}
+	if created {
 		r.news++
 		r.live[q]++
-	} else if err := q.refusal(in, s); err != nil || in.OnConflict == engine.Keep {
-		return err
 	}
 	if created || in.OnConflict != engine.KeepDue {
 		s.due = in.Due.Resolve(q.now)
 	}
 	if created || in.OnConflict != engine.Rearm {
-		s.policy = new(in.Resolve(q.defaults()))
+		s.policy = new(in.Resolve(q.settings.Terms()))
 	}
-	s.state, s.lease = engine.Scheduled, codec.Token{}  // or ready
+	s.Holder = rules.Holder{State: engine.Scheduled}    // or ready
 	if at := rules.Expiry(s.due, s.policy); at < q.ms { // it expires before the next push
 		r.live[q]--
-		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
+		s.Holder = rules.Holder{Ending: engine.Expired, Ended: at}
 		if at+rules.Millis(s.policy.Remember) > q.ms {
-			s.state = engine.Finished
+			s.State = engine.Finished
 		}
 	}
 	return nil

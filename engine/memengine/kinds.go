@@ -15,7 +15,7 @@ type kinds struct {
 
 // kindOf returns the kind of a message to push.
 func (q *queue) kindOf(in *engine.Message) *kind {
-	policy := in.Resolve(q.defaults())
+	policy := in.Resolve(q.settings.Terms())
 	return q.kinds.of(&policy, in.ContentType)
 }
 

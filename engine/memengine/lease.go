@@ -60,7 +60,7 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
-		q.granted(i)
+		q.settings.Granted(i)
 		if q.states[engine.Ready].n > 0 {
 			g.More = q.grantable(1) > 0
 			g.Held = !g.More
@@ -105,10 +105,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if err != nil {
 			return err
 		}
-		if err := q.refuseClaim(ref); err != nil {
+		if err := q.settings.RefuseClaim(ref, q.now, q.leased()); err != nil {
 			return err
 		}
-		q.granted(1)
+		q.settings.Granted(1)
 		m.due = min(m.due, q.ms)
 		if m.state == engine.Dead {
 			m.setExpires(none)

@@ -154,8 +154,8 @@ func check(t *testing.T, e *Engine, q *queue) {
 		t.Fatalf("%d finished, not %+v", n[engine.Finished], f)
 	}
 	if s := q.settings; s != nil {
-		if (s.dead == nil) != (s.DeadKeep == 0 && s.DeadMax == 0) || s.dead != nil && ended(s.dead) != n[engine.Dead] {
-			t.Fatalf("%d dead, not %+v", n[engine.Dead], s.dead)
+		if (q.deaths == nil) != (s.DeadKeep == 0 && s.DeadMax == 0) || q.deaths != nil && ended(q.deaths) != n[engine.Dead] {
+			t.Fatalf("%d dead, not %+v", n[engine.Dead], q.deaths)
 		}
 		if s.DeadMax > 0 && int64(n[engine.Dead]) > s.DeadMax {
 			t.Fatalf("%d are dead, of %d that may be", n[engine.Dead], s.DeadMax)

@@ -36,67 +36,37 @@ func (q *queue) refuse(key string, err error) error {
 	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
 
-// seat describes the existing message with the key of a push.
-type seat struct {
-	state engine.State // Gone: there is none
-	due   int64
-
-	policy *engine.Policy // unless Finished
-	lease  codec.Token    // the newest, while it settles the message; zero: none
-	ending engine.Ending  // when Finished
-	ended  int64
-}
-
-// seatOf returns the seat of a message, live or finished.
-func (q *queue) seatOf(m *message) seat {
-	s := seat{state: m.state, due: m.due, ending: m.ending, ended: m.created}
-	if m.live {
-		s.policy = &m.kind.Policy
-	}
-	if m.live && m.holder != nil {
-		s.lease = codec.Token{Queue: q.number, ID: m.id, Nonce: m.holder.nonce}
-	}
-	return s
-}
-
-// refusal returns the error of a push that conflicts with an existing message; nil: it may
-// proceed.
-func (q *queue) refusal(in *engine.Message, s *seat) error {
+// holderOf returns what a push has to know of the message with its key; nil: there is none.
+func (q *queue) holderOf(m *message) (h rules.Holder) {
 	switch {
-	case in.Token != "":
-		if !s.lease.Is(in.Token) {
-			return q.refuse(in.Key, engine.ErrLeaseLost)
-		}
-		return nil
-	case in.OnConflict == engine.Keep:
-		return nil
-	case s.state == engine.Finished:
-		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, s.ending, rules.Instant(s.ended))
-	case in.OnConflict == engine.Reject:
-		return q.refuse(in.Key, engine.ErrExists)
-	case s.state == engine.Leased:
-		return q.refuse(in.Key, engine.ErrLeased)
+	case m == nil || !m.live && !q.remembers(m):
+		return h
+	case m.live && m.holder != nil:
+		h.Lease = codec.Token{Queue: q.number, ID: m.id, Nonce: m.holder.nonce}
 	}
-	return nil
+	h.State, h.Ending, h.Ended = m.state, m.ending, m.created
+	return h
 }
-
-// passes reports whether a push replaces a finished message.
-func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
 
 // push pushes one message; admitted: there is room for it.
 func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	held := q.keyed(in.Key)
-	if held != nil && (held.live || q.remembers(held) && !passes(in.OnConflict)) {
-		return q.conflict(held, in)
-	}
-	if in.Token != "" {
-		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLeaseLost)}
-	}
-	if err := q.refusePending(in.Key, q.live()); err != nil && !admitted {
+	h := q.holderOf(held)
+	switch o, err := rules.Push(in, &h); {
+	case o == engine.Replaced:
+		return q.replace(held, in)
+	case o != engine.Created:
+		return held.result(o, err)
+	case err != nil:
 		return engine.PushResult{Err: err}
 	}
-	if !admitted && !q.engine.admit(1) {
-		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLimit)}
+	if !admitted {
+		if err := q.settings.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, q.live()); err != nil {
+			return engine.PushResult{Err: err}
+		}
+		if !q.engine.admit(1) {
+			return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLimit)}
+		}
 	}
 	if held != nil {
 		q.forget(held)
@@ -115,15 +85,8 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	return m.result(engine.Created, nil)
 }
 
-// conflict applies the conflict policy of a push with the key that m holds.
-func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
-	s := q.seatOf(m)
-	if err := q.refusal(in, &s); err != nil {
-		return m.result(0, err)
-	}
-	if in.OnConflict == engine.Keep {
-		return m.result(engine.Kept, nil)
-	}
+// replace gives the message with the key of a push what the push says.
+func (q *queue) replace(m *message, in *engine.Message) engine.PushResult {
 	q.take(m)
 	if in.OnConflict != engine.Rearm {
 		m.setContent(in, q.kindOf(in))

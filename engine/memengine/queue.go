@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // queue is one queue and all its messages, guarded by mu.
@@ -41,9 +42,10 @@ type queue struct {
 	ready     turns
 	leases    alarms
 	expiring  alarms
-	finished  *finished // nil: none
-	history   *history  // nil: none
-	settings  *settings // nil: never configured
+	finished  *finished       // nil: none
+	history   *history        // nil: none
+	settings  *rules.Settings // nil: never configured
+	deaths    *ends           // of the dead messages, while the settings limit them; else nil
 
 	until   int64 // end of the pause
 	told    int64 // the last NextDue returned; none: there was none
@@ -87,8 +89,8 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 		return
 	}
 	q.delist(m)
-	if q.settings != nil && q.settings.dead != nil {
-		q.addEnd(q.settings.dead, m, q.states[engine.Dead].n)
+	if q.deaths != nil {
+		q.addEnd(q.deaths, m, q.states[engine.Dead].n)
 	}
 	q.addEnded(m)
 }
@@ -278,8 +280,8 @@ func (q *queue) next() int64 {
 	}
 	next := min(q.scheduled.next(), q.leases.next())
 	if q.states[engine.Ready].n > 0 {
-		at := q.nextAllowed()
-		if at <= q.ms && !q.full() {
+		at := q.settings.NextAllowed(q.now)
+		if at <= q.ms && !q.settings.Full(q.leased()) {
 			return q.ms
 		}
 		if at > q.ms {

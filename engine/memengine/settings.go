@@ -2,31 +2,17 @@ package memengine
 
 import (
 	"context"
-	"strconv"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
-// settings are the configuration of a queue, and the state to enforce it.
-type settings struct {
-	engine.Settings
-	revision uint64
-	bucket   rules.Bucket
-	dead     *ends // nil: they may all stay
-}
-
 // Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
-	revision = "0"
+	revision = rules.NoRevision
 	err = e.call(ctx, "settings", name, false, func(q *queue) {
-		revision = q.revision()
-		if q.settings != nil {
-			s = q.settings.Settings
-			s.Defaults = s.Defaults.Clone()
-		}
+		s, revision = q.settings.Copy(), q.settings.Version()
 	})
 	return s, revision, err
 }
@@ -42,12 +28,12 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	made, stale := "", false
 	e.dropDead(name) // messages that the old settings dropped must not come back
 	e.with(name, true, func(q *queue) {
-		if made = q.revision(); revision != "" && revision != made {
+		if made = q.settings.Version(); revision != "" && revision != made {
 			stale = true
 			return
 		}
 		q.configure(s)
-		made = q.revision()
+		made = q.settings.Version()
 	})
 	if stale {
 		return "", engine.RefuseRevision(name, made)
@@ -63,32 +49,19 @@ func (e *Engine) dropDead(name string) {
 	}
 }
 
-// revision returns the revision of the settings.
-func (q *queue) revision() string {
-	if q.settings == nil {
-		return "0"
-	}
-	return strconv.FormatUint(q.settings.revision, 10)
-}
-
 func (q *queue) configure(s engine.Settings) {
 	if q.settings == nil {
-		q.settings = new(settings)
+		q.settings = new(rules.Settings)
 	}
-	now := q.settings
-	now.Settings = s
-	now.revision++
-	if s.Rate == 0 {
-		now.bucket = rules.Bucket{} // full when a rate is set again
-	}
+	q.settings.Replace(s)
 	switch {
 	case s.DeadKeep == 0 && s.DeadMax == 0:
-		now.dead = nil
-	case now.dead == nil:
-		now.dead = &ends{state: engine.Dead}
+		q.deaths = nil
+	case q.deaths == nil:
+		q.deaths = &ends{state: engine.Dead}
 		for _, bucket := range q.states[engine.Dead].buckets() {
 			for m := range q.states[engine.Dead].messages(bucket) {
-				q.addEnd(now.dead, m, q.states[engine.Dead].n)
+				q.addEnd(q.deaths, m, q.states[engine.Dead].n)
 			}
 		}
 	}
@@ -96,26 +69,9 @@ func (q *queue) configure(s engine.Settings) {
 	q.hint = true
 }
 
-// defaults returns the default terms of a push.
-func (q *queue) defaults() *engine.Terms {
-	if q.settings == nil {
-		return nil
-	}
-	return &q.settings.Defaults
-}
-
-// refusePending returns the error of a push to a queue with live messages; nil: there is
-// room.
-func (q *queue) refusePending(key string, live int) error {
-	if s := q.settings; s != nil && s.MaxPending > 0 && int64(live) >= s.MaxPending {
-		return engine.RefusePending(engine.Ref{Queue: q.name, Key: key}, s.MaxPending)
-	}
-	return nil
-}
-
 // live returns the number of live messages.
-func (q *queue) live() int {
-	return q.states[engine.Scheduled].n + q.states[engine.Ready].n + q.states[engine.Leased].n
+func (q *queue) live() int64 {
+	return int64(q.states[engine.Scheduled].n + q.states[engine.Ready].n + q.states[engine.Leased].n)
 }
 
 // oldestDead returns the earliest death of messages that are kept.
@@ -132,12 +88,12 @@ func (q *queue) stays(m *message) bool { return m.listed().Compare(q.oldestDead(
 // dropDead drops some dead messages that exceed the settings, and reports whether there are
 // more.
 func (q *queue) dropDead() bool {
-	s := q.settings
-	if s == nil || s.dead == nil {
+	if q.deaths == nil {
 		return false
 	}
+	s := q.settings
 	for range dropChunk {
-		m := q.endsFirst(s.dead)
+		m := q.endsFirst(q.deaths)
 		if m == nil || q.stays(m) && (s.DeadMax == 0 || int64(q.states[engine.Dead].n) <= s.DeadMax) {
 			return false
 		}
@@ -146,56 +102,10 @@ func (q *queue) dropDead() bool {
 	return true
 }
 
-func (s *settings) rate() rules.Rate { return rules.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
-
-// full reports whether InFlight is reached.
-func (q *queue) full() bool {
-	return q.settings.InFlight > 0 && int64(q.states[engine.Leased].n) >= q.settings.InFlight
-}
-
 // grantable returns how many of n messages the settings allow to lease now.
 func (q *queue) grantable(n int) int {
-	s := q.settings
-	if s == nil {
-		return n
-	}
-	if s.InFlight > 0 {
-		n = int(min(int64(n), max(0, s.InFlight-int64(q.states[engine.Leased].n))))
-	}
-	if s.Rate > 0 {
-		n = min(n, s.bucket.Allows(q.now, s.rate()))
-	}
-	return n
+	return q.settings.Grantable(q.now, n, q.leased())
 }
 
-// granted counts leases that grantable has allowed.
-func (q *queue) granted(n int) {
-	if s := q.settings; s != nil && s.Rate > 0 {
-		s.bucket.Take(n, s.rate())
-	}
-}
-
-// nextAllowed returns when the rate allows leases again, in Unix milliseconds. A time at or
-// before now means at once.
-func (q *queue) nextAllowed() int64 {
-	s := q.settings
-	if s.Rate == 0 {
-		return q.ms
-	}
-	s.bucket.Allows(q.now, s.rate()) // updates it to now
-	return ceil(s.bucket.Next(s.rate()))
-}
-
-// refuseClaim returns the error of a claim that the settings hold back, or nil.
-func (q *queue) refuseClaim(ref engine.Ref) error {
-	switch {
-	case q.grantable(1) > 0:
-		return nil
-	case q.full():
-		return engine.RefuseClaim(ref, time.Time{})
-	}
-	return engine.RefuseClaim(ref, rules.Instant(q.nextAllowed()))
-}
-
-// ceil returns t in milliseconds, rounded up.
-func ceil(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
+// leased returns the number of leased messages.
+func (q *queue) leased() int64 { return int64(q.states[engine.Leased].n) }

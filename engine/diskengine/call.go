@@ -41,7 +41,11 @@ type call struct {
 	syncedTo  wal.Pos // the log must be durable up to here when the call is answered
 	writtenTo wal.Pos // and written up to here
 	reader    store.Reader
-	kept      []byte // room for bytes that outlast a step (keep)
+	kept      []byte // room for bodies that outlast a step (keep)
+
+	// Of the want of a Lease:
+	handed int  // bytes of contents that were leased
+	alone  bool // the last message leased is leased by itself
 
 	unnamed []unnamed
 	later   []func() // log lines, for when the lock is released: a logger may block
@@ -162,9 +166,13 @@ func (c *call) tell() {
 	c.later = nil
 }
 
-// damaged logs, after the step, that a message cannot be read.
+// damaged logs, after the step, that a message cannot be read. It stays where it is and is passed
+// over.
 func (c *call) damaged(q *queue, id engine.ID, err error) {
-	c.later = append(c.later, func() { c.e.damaged(q.name, id, err) })
+	c.later = append(c.later, func() {
+		c.e.store.Slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
+			"queue", q.name, "id", id.String(), "error", err)
+	})
 }
 
 // commit appends the changes of a step to the log.

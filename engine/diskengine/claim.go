@@ -19,7 +19,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	if ref.IfState != engine.Gone {
 		claimable = (*call).claimableIf
 	}
-	var got []messageCopy
+	var got []engine.Lease
 	err := e.do(ctx, "claim", func(c *call) error {
 		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, err := claimable(c, q, ref, hash)
@@ -38,18 +38,20 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			}
 			q.settings.Granted(1)
 			c.written = !changed
-			p := c.hold(&m, &want, want.Worker)
-			got = append(got, p)
-			q.arrives(p.deadline)
+			l, err := c.hold(&m, &want, want.Worker)
+			if err != nil {
+				return err
+			}
+			got = append(got, l)
+			q.arrives(m.lease.Deadline)
 			return nil
 		})
 	})
 	if err != nil {
-		e.giveBack(ctx, [][]messageCopy{got})
+		e.giveBack(ctx, engine.Granted{Messages: got})
 		return engine.Lease{}, err
 	}
-	l, err := got[0].lease()
-	return l, wrap("claim", err)
+	return got[0], nil
 }
 
 // claimable finds the message that ref names if it is due.

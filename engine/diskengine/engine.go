@@ -76,12 +76,6 @@ func (e *Engine) Capabilities() engine.Capabilities {
 // Watch calls fn when a queue may have something to lease sooner than the last answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
-// damaged logs that a message cannot be read. The message stays where it is and is passed over.
-func (e *Engine) damaged(queue string, id engine.ID, err error) {
-	e.store.Slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
-		"queue", queue, "id", id.String(), "error", err)
-}
-
 // Close waits for calls under way and ends the engine. Its background work is cut short.
 // Leases given with Want.Remote stay valid; the others have lapsed when the directory is
 // opened again. If something fails at the end, such as the last sync, Close fails.

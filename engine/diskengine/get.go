@@ -13,16 +13,19 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	if err := ref.Check("get"); err != nil {
 		return engine.Info{}, err
 	}
-	var p messageCopy
-	var finished *engine.Info
+	var i engine.Info
 	err := e.do(ctx, "get", func(c *call) error {
 		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, ok, err := c.byRef(q, ref, hash)
 			if err == nil && !ok {
-				m, finished, err = c.ended(q, ref, hash)
+				var past *engine.Info
+				if m, past, err = c.ended(q, ref, hash); past != nil {
+					i = *past
+					return err
+				}
 			}
 			switch {
-			case err != nil || finished != nil:
+			case err != nil:
 				return err
 			case m.id == 0:
 				return engine.ErrNotFound
@@ -30,18 +33,14 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 			if err := c.needContent(&m); err != nil {
 				return err
 			}
-			p = c.copyOf(&m)
-			return nil
+			i, err = c.info(&m, true)
+			return err
 		})
 	})
 	if err != nil {
 		return engine.Info{}, err
 	}
-	if finished != nil {
-		return *finished, nil
-	}
-	i, err := p.info(true)
-	return i, wrap("get", err)
+	return i, nil
 }
 
 // ended finds what ended of those that a ref may name: the finished one with the id; or, with

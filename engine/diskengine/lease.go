@@ -21,56 +21,38 @@ import (
 // attempt counts even if its handler kills the process.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
-	leased := make([][]messageCopy, len(wants))
 	err := e.do(ctx, "lease", func(c *call) error {
 		defer func() { g.Now = rules.Instant(c.ms) }()
 		first, left := e.leaseFirst(len(wants)), e.mostLeased()
 		for n := range wants {
 			i := (first + n) % len(wants)
-			w := &wants[i]
-			if g.Queues[i].Err = w.Check(); g.Queues[i].Err != nil {
+			w, to := &wants[i], &g.Queues[i]
+			if to.Err = w.Check(); to.Err != nil {
 				continue
 			}
 			had := left > 0
-			err := c.lease(w, left, &g.Queues[i], &leased[i])
-			if err == nil {
-				for k := range leased[i] {
-					left -= leased[i][k].bytes()
-				}
-				if had && left <= 0 {
+			err := c.lease(w, left, to)
+			switch {
+			case err == nil:
+				if left -= c.handed + len(to.Messages)*infoBytes; had && left <= 0 {
 					e.leaseTurn.Add(1) // a want that gets nothing now gets something soon
 				}
-				continue
-			}
-			if !c.ofOneQueue(err) {
-				e.giveBack(ctx, leased)
+			case c.ofOneQueue(err):
+				e.giveBack(ctx, *to)
+				*to = engine.Granted{Err: wrap("lease", err)}
+			default:
 				return err
 			}
-			e.giveBack(ctx, leased[i:i+1])
-			leased[i], g.Queues[i] = nil, engine.Granted{Err: wrap("lease", err)}
 		}
 		return nil
 	})
 	if err != nil {
-		e.giveBack(ctx, leased)
+		e.giveBack(ctx, g.Queues...)
 		e.keepCounts(wants, g.Queues)
 		return engine.Grant{}, err
 	}
-	for i, copies := range leased {
-		q := &g.Queues[i]
-		if len(copies) > 0 {
-			q.Messages = make([]engine.Lease, 0, len(copies))
-		}
-		for k := range copies {
-			l, err := copies[k].lease()
-			if err != nil { // it is not handed out: it dies with its last attempt
-				e.damaged(wants[i].Queue, copies[k].id, err)
-				continue
-			}
-			q.Messages = append(q.Messages, l)
-		}
-		leased[i] = nil // free it: the answer is a copy
-		if !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
+	for i := range g.Queues {
+		if q := &g.Queues[i]; !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
 			q.NextDue = g.Now.Add(time.Millisecond)
 		}
 	}
@@ -90,6 +72,9 @@ func (e *Engine) leaseFirst(n int) int {
 // exceed it.
 func (e *Engine) mostLeased() int { return int(max(engine.AnswerBytes, e.cfg.MemoryBytes/8)) }
 
+// infoBytes is about how many bytes a message takes in an answer beside its content.
+const infoBytes = 512
+
 // ofOneQueue reports whether an error is of one queue, which could not be read, and not of the
 // whole call.
 func (c *call) ofOneQueue(err error) bool {
@@ -100,12 +85,10 @@ func (c *call) ofOneQueue(err error) bool {
 // giveBack releases messages that were leased for a caller that has left; otherwise the leases
 // would end at their deadlines. If the context is over and the disk does not answer soon, it
 // goes on in the background.
-func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
+func (e *Engine) giveBack(ctx context.Context, granted ...engine.Granted) {
 	var s []engine.Settlement
-	for _, copies := range leased {
-		for i := range copies {
-			s = append(s, engine.Settlement{Token: copies[i].token.String(), Do: engine.Release})
-		}
+	for i := range granted {
+		s = append(s, engine.Releases(granted[i].Messages)...)
 	}
 	if len(s) == 0 || e.made.Left() >= calls.MaxLeft {
 		return
@@ -131,7 +114,8 @@ const giveBackWait = 100 * time.Millisecond
 
 // lease answers one want with messages of so many bytes, which the last one may exceed; with
 // none if bytes is not above 0.
-func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
+func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted) error {
+	c.handed, c.alone = 0, false
 	return c.step(func() error {
 		q, err := c.visit(w.Queue, false)
 		if q == nil || err != nil {
@@ -146,7 +130,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 				return err
 			}
 		}
-		if err := c.grant(q, w, bytes, g, leased); err != nil {
+		if err := c.grant(q, w, bytes, g); err != nil {
 			return err
 		}
 		g.Expired += q.expired
@@ -157,17 +141,17 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 }
 
 // grant leases due messages, as many as may be leased.
-func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
+func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted) error {
 	if q.pause == 0 {
 		if err := c.advance(q, min(store.StepItems, w.Max)); err != nil {
 			return err
 		}
-		if q.room() < w.Max-len(*leased) {
+		if q.room() < w.Max-len(g.Messages) {
 			if err := c.makeRoom(); err != nil {
 				return err
 			}
 		}
-		if err := c.handOut(q, w, min(engine.AnswerBytes, bytes), leased); err != nil {
+		if err := c.handOut(q, w, min(engine.AnswerBytes, bytes), g); err != nil {
 			return err
 		}
 		if err := c.advance(q, 1); err != nil { // whether there are more
@@ -196,14 +180,12 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 }
 
 // handOut leases messages. Those leased in an earlier run of the step count.
-func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy) error {
-	for i := range *leased {
-		room -= len((*leased)[i].content)
-	}
+func (c *call) handOut(q *queue, w *engine.Want, room int, g *engine.Granted) error {
+	room -= c.handed
 	var aside []store.Item // taken off the heap, and put back at the end
 	var lack error
-	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
-	if len(*leased) > 0 && (*leased)[0].isolated {
+	most := q.grantable(c.now, w.Max-len(g.Messages))
+	if c.alone {
 		most = 0
 	}
 	early := q.front.Before(memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
@@ -235,16 +217,23 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		case lack != nil: // one that goes out before it must be read first
 			aside = append(aside, t)
 			continue
-		case len(*leased) > 0 && m.isolated():
+		case len(g.Messages) > 0 && m.isolated():
 			aside, most = append(aside, t), 0
 		default:
-			isolated := m.isolated()
-			p := c.hold(&m, w, w.TakerOf(len(*leased)).Worker)
-			p.isolated = isolated
-			room -= len(p.content)
-			*leased = append(*leased, p)
+			alone, bytes := m.isolated(), len(m.content)
+			l, err := c.hold(&m, w, w.TakerOf(len(g.Messages)).Worker)
+			if err != nil {
+				c.damaged(q, t.ID, err)
+				q.leaves(t.Due, t.ID)
+				continue
+			}
+			if g.Messages == nil {
+				g.Messages = make([]engine.Lease, 0, min(most, 1+len(q.heap)))
+			}
+			g.Messages = append(g.Messages, l)
+			c.alone, c.handed, room = alone, c.handed+bytes, room-bytes
 			q.settings.Granted(1)
-			if most--; isolated {
+			if most--; alone {
 				most = 0
 			}
 			continue
@@ -260,8 +249,12 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	return lack
 }
 
-// hold leases a pending message to a worker.
-func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
+// hold leases a pending message to a worker. It fails, and changes nothing, if the content means
+// nothing.
+func (c *call) hold(m *message, w *engine.Want, worker string) (out engine.Lease, err error) {
+	if out.Info, err = c.brief(m, true); err != nil {
+		return out, err
+	}
 	if m.lease != nil { // it has lapsed: write that down first
 		c.become(m, m.base(), m.content)
 	}
@@ -278,9 +271,9 @@ func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
 	q.leases.SetWorker(m.lease, worker)
 	c.writeLease(m.lease)
 	c.touch(q)
-	p := c.copyOf(m)
-	p.token = codec.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
-	return p
+	out.State, out.Attempt, out.Deadline, out.Worker, out.Started = engine.Leased, m.Attempt, rules.Instant(l.Deadline), m.worker(), started(&l)
+	out.Token = codec.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}.String()
+	return out, nil
 }
 
 // writeLease writes a lease to the log.

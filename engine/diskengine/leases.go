@@ -10,6 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // lease is the lease of a message, which stays where it is stored. A lapsed lease is kept
@@ -24,6 +26,9 @@ func know(l *lease, m *message) {
 		l.Remember = 0
 	}
 }
+
+// started is when a lease began.
+func started(l *lease) time.Time { return rules.Instant((*codec.Nonce)(&l.Nonce).Started()) }
 
 // setSpot notes in a lease where in an sstable its message is; the zero spot: in a memtable.
 func setSpot(l *lease, at store.Spot) {

@@ -23,19 +23,11 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err != nil {
 		return engine.Page{}, err
 	}
-	l := listing{name: lq.Queue, state: lq.State, span: span, newest: lq.Newest, most: lq.Limit}
+	l := listing{name: lq.Queue, state: lq.State, span: span, newest: lq.Newest, most: lq.Limit, body: lq.Body}
 	if err := e.do(ctx, "list", l.run); err != nil {
 		return engine.Page{}, err
 	}
-	page := engine.Page{Messages: make([]engine.Info, 0, len(l.found))}
-	for i := range l.found {
-		info, err := l.found[i].info(lq.Body)
-		if err != nil {
-			e.damaged(lq.Queue, l.found[i].id, err)
-			continue
-		}
-		page.Messages = append(page.Messages, info)
-	}
+	page := engine.Page{Messages: l.found}
 	if l.more {
 		page.Next = l.last.Cursor(&lq)
 	}
@@ -51,9 +43,10 @@ type listing struct {
 	span   codec.Span
 	newest bool
 	most   int
+	body   bool
 	bare   bool // only ids are needed
 
-	found []messageCopy
+	found []engine.Info
 	more  bool
 	last  codec.Place // the last one looked at
 
@@ -303,7 +296,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		}
 		if at.Src != nil {
 			if l.bare {
-				l.found = append(l.found, messageCopy{id: x.ID})
+				l.found = append(l.found, engine.Info{ID: x.ID})
 				return 0, nil
 			}
 			m, ok, err = c.messageAt(q, at)
@@ -314,8 +307,8 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		return 0, nil
 	}
 	if past != nil {
-		l.found = append(l.found, messageCopy{id: x.ID, finished: past})
-		return copyRest, nil
+		l.found = append(l.found, *past)
+		return infoBytes, nil
 	}
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {
 		return 0, err
@@ -323,9 +316,13 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	if err := c.needContent(&m); err != nil {
 		return 0, err
 	}
-	p := c.copyOf(&m)
-	l.found = append(l.found, p)
-	return len(p.content), nil
+	i, err := c.info(&m, l.body)
+	if err != nil {
+		c.damaged(q, x.ID, err)
+		return 0, nil
+	}
+	l.found = append(l.found, i)
+	return len(m.content), nil
 }
 
 // finished is a candidate that is a finished message; nil: it is listed no more.

@@ -8,8 +8,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Peek returns the ready message of each queue that is leased first, without its content.
@@ -67,14 +65,6 @@ func (c *call) peek(name string) (engine.Info, error) {
 		return m.head(), nil
 	}
 	return engine.Info{}, errYield
-}
-
-// head is a ready message as callers see it, without its content and failures.
-func (m *message) head() engine.Info {
-	return engine.Info{
-		ID: m.id, Queue: m.q.name, Key: string(m.key), State: engine.Ready, Due: rules.Instant(m.Due), Created: rules.Instant(m.Created),
-		Expires: rules.Instant(m.Expires), Attempt: m.Attempt, Policy: m.Policy, LastError: string(codec.LastReason(m.Failures)),
-	}
 }
 
 // Find returns for each id the queue of the live or dead message that has it.

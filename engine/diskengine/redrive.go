@@ -35,7 +35,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			}
 			some := make([]engine.ID, len(l.found))
 			for i := range l.found {
-				some[i] = l.found[i].id
+				some[i] = l.found[i].ID
 			}
 			if _, err := c.redriveAll(name, some, &out); err != nil { // messages gone meanwhile do not count
 				return err

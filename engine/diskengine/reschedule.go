@@ -12,7 +12,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	if err := ref.Check("reschedule"); err != nil {
 		return engine.Info{}, err
 	}
-	var p messageCopy
+	var i engine.Info
 	err := e.do(ctx, "reschedule", func(c *call) error {
 		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, err := c.waiting(q, ref, hash)
@@ -28,13 +28,12 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 				s.Expires = rules.Expiry(s.Due, &m.Policy)
 			}
 			c.become(&m, s, m.content)
-			p = c.copyOf(&m)
-			return nil
+			i, err = c.info(&m, false)
+			return err
 		})
 	})
 	if err != nil {
 		return engine.Info{}, err
 	}
-	i, err := p.info(false)
-	return i, wrap("reschedule", err)
+	return i, nil
 }

@@ -28,7 +28,14 @@ func ContentSize(c *engine.Content) int {
 }
 
 // Content reads what AppendContent wrote, to the end.
-func (r *Reader) Content() (c engine.Content) {
+func (r *Reader) Content() engine.Content {
+	c := r.SharedContent()
+	c.Body = slices.Clone(c.Body)
+	return c
+}
+
+// SharedContent is Content with a body that is part of B.
+func (r *Reader) SharedContent() (c engine.Content) {
 	c.ContentType = r.String()
 	if n := r.Count(2); n > 0 {
 		c.Headers = make([]engine.Header, n)
@@ -37,8 +44,7 @@ func (r *Reader) Content() (c engine.Content) {
 		}
 	}
 	if len(r.B) > 0 {
-		c.Body = slices.Clone(r.B)
-		r.B = nil
+		c.Body, r.B = r.B, nil
 	}
 	return c
 }

@@ -61,13 +61,13 @@ func (c *Content) Append(b []byte) []byte {
 	return codec.AppendContent(h.Append(b), &c.Content)
 }
 
-// ParseContent reads what Append wrote. Nothing in it is part of b.
+// ParseContent reads what Append wrote. Only the body is part of b.
 func ParseContent(b []byte) (c Content, err error) {
 	in := codec.Reader{B: b}
 	var h Head
 	h.read(&in)
 	c.Created, c.Policy = h.Created, h.Policy
-	c.Content = in.Content()
+	c.Content = in.SharedContent()
 	if in.Err != nil {
 		return Content{}, in.Err
 	}

@@ -34,9 +34,10 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// listing is a page of a list in the making. It takes candidates from the memtables in one
-// step, then from the sstables without the lock, then from the memtables again. Messages gone
-// by then are left out.
+// listing is a page of a list in the making. It takes candidates from the sstables without the
+// lock, and then from the memtables in a step: what moves meanwhile goes from an sstable to a
+// memtable, or by a flush to a new sstable, and then it begins again. Messages gone by the time
+// they are shown are left out.
 type listing struct {
 	name   string
 	state  engine.State
@@ -63,7 +64,7 @@ type candidate struct {
 }
 
 func (l *listing) run(c *call) error {
-	for tries := 1; ; tries++ {
+	for same := false; !same; {
 		if err := c.step(func() error { return l.begin(c) }); err != nil || l.q == nil {
 			return err
 		}
@@ -74,15 +75,11 @@ func (l *listing) run(c *call) error {
 		if errors.Is(err, sstable.ErrClosed) { // an sstable was merged away
 			continue
 		}
-		same := false
 		if err == nil {
-			err = c.step(func() error { same = l.anew(c); return nil })
+			err = c.step(func() error { same = l.walk(c); return nil })
 		}
 		if err != nil {
 			return err
-		}
-		if same || tries >= listTries {
-			break
 		}
 	}
 	l.order()
@@ -119,7 +116,7 @@ func (l *listing) run(c *call) error {
 	return nil
 }
 
-// begin takes the candidates that are in memory.
+// begin notes which sstables there are, and takes the candidates that are leased.
 func (l *listing) begin(c *call) error {
 	q, err := c.visit(l.name, false)
 	if q == nil || err != nil {
@@ -151,31 +148,19 @@ func (l *listing) begin(c *call) error {
 			}
 		}
 	}
-	l.walk(c)
 	return nil
 }
 
-// listTries is how often a page is begun at most because the sstables have changed. After
-// that, a message that changes meanwhile may be missing, as the contract allows.
-const listTries = 4
-
-// anew takes the candidates that are in memory now. Among them are those that were in an
-// sstable and have changed since. It reports whether the sstables are the same as when the
-// page was begun.
-func (l *listing) anew(c *call) bool {
+// walk takes the candidates in memtables, and reports whether the sstables are still the same.
+func (l *listing) walk(c *call) bool {
 	c.see(l.q)
-	l.walk(c)
-	return l.set == c.e.store.Tables
-}
-
-// walk takes the candidates in memtables.
-func (l *listing) walk(c *call) {
 	walk := c.e.store.Memtables.Ascend
 	if l.newest {
 		walk = c.e.store.Memtables.Descend
 	}
 	take := l.taker()
 	walk(l.q.num, l.area(), l.edge(), func(e memtable.Entry) bool { return take(e.Position(), store.Spot{}) })
+	return l.set == c.e.store.Tables
 }
 
 // scan takes the candidates in sstables.

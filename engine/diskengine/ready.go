@@ -30,7 +30,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 
 // Troubles implements engine.Troubler.
 func (e *Engine) Troubles() []engine.Trouble {
-	n := e.sizes().damaged
+	e.store.Mu.Lock()
+	n := e.damagedBlocks()
+	e.store.Mu.Unlock()
 	if n == 0 {
 		return nil
 	}

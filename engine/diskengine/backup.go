@@ -80,7 +80,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
 	}
-	return backupOf(r), nil
+	return engine.Backup(r), nil
 }
 
 // noteDamage counts a block of an sstable that a backup found damaged: it reads through files
@@ -95,10 +95,6 @@ func (e *Engine) noteDamage(err error) {
 			src.NoteDamaged(damage.Offset)
 		}
 	}
-}
-
-func backupOf(r backup.Result) engine.Backup {
-	return engine.Backup{Taken: r.Taken, Files: r.Files, Bytes: r.Bytes, Copied: r.Copied}
 }
 
 // Restore makes a store in the directory to, which must be missing or empty, from the backup
@@ -116,7 +112,7 @@ func restore(ctx context.Context, f vfs.FS, from, to string, progress func(bytes
 	if err != nil {
 		return engine.Backup{}, backupError("restore", from, err)
 	}
-	return backupOf(r), nil
+	return engine.Backup(r), nil
 }
 
 const (

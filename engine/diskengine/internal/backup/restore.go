@@ -2,7 +2,6 @@ package backup
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -89,10 +88,7 @@ func Check(f vfs.FS, dir string, pace func(bytes int) error) (rep *verify.Report
 		rep, err = p.check(h, pace)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("check a backup: %w", err)
-	}
-	return rep, nil
+	return rep, err
 }
 
 // check checks the number that counts: as a store, and that its log ends where the head says.

@@ -34,22 +34,22 @@ type Source struct {
 func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Result, err error) {
 	p, err := open(f, dir, true)
 	if err != nil {
-		return Result{}, fmt.Errorf("back up: %w", err)
+		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, p.lock.Close()) }()
 	if p.headErr != nil {
-		return Result{}, fmt.Errorf("back up: %w", p.headErr)
+		return Result{}, p.headErr
 	}
 	h := head{store: src.State.Store, number: 1, taken: src.Taken.UnixMilli()}
 	if p.head != nil {
 		h.number = p.head.number + 1
 		if p.head.store != h.store {
-			return Result{}, fmt.Errorf("back up: %w: %s", ErrOther, p.dir)
+			return Result{}, fmt.Errorf("%w: %s", ErrOther, p.dir)
 		}
 	}
 	t := taking{place: p, src: src, pace: pace, h: h}
 	if t.previous, err = p.sweep(); err != nil {
-		return Result{}, fmt.Errorf("back up: remove what an unfinished backup left: %w", err)
+		return Result{}, fmt.Errorf("remove what an unfinished backup left: %w", err)
 	}
 	p.numbers = append(p.numbers, h.number)
 	unsure := false
@@ -60,7 +60,7 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 		_, _ = p.sweep() // if it fails the next backup sweeps, or fails too
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("back up: %w", err)
+		return Result{}, err
 	}
 	return t.h.result(t.copied), nil
 }

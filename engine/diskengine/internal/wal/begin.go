@@ -1,57 +1,34 @@
 package wal
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Begin begins the first segment, durably, unless one was begun before. From then on there is
-// always one, and Config.Begun holds. Begin is called before anything is appended. It may fail
-// if the disk is full: the log then begins the segment later.
+// always one, and Config.Begun holds. Begin is called before anything is appended. If no segment
+// could be made ahead, as on a full disk, it fails and the log begins one later. Any other error
+// stops the log.
 func (l *Log) Begin() error {
-	if err := l.writer.begin(); err != nil {
-		return fmt.Errorf("begin the log: %w", err)
-	}
-	return nil
-}
-
-func (w *writer) begin() error {
-	l := w.l
+	w := l.writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.mu.Lock()
-	live, spares, why := len(l.live), slices.Clone(l.spares), l.spareErr
+	begun, ahead, why := len(l.live) > 0, len(l.spares) > 0, l.spareErr
 	l.mu.Unlock()
-	if live > 0 {
+	switch {
+	case begun:
 		return nil
+	case !ahead:
+		return fmt.Errorf("begin the log: %w", why)
 	}
-	if len(spares) == 0 {
-		return why // why opening could not make one
-	}
-	s := spares[0]
-	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.lastFull, store: l.cfg.ID}
-	b := head.encode(l.seed)
-	s.off = 0
-	err := s.write(b, false)
+	err := w.turn()
 	if err == nil {
-		err = s.file.Sync()
+		err = w.sync()
+	}
+	if err == nil {
+		err = w.mark() // it says that the header is durable
 	}
 	if err != nil {
-		return err
+		l.fail(err)
+		return fmt.Errorf("begin the log: %w", err)
 	}
-	mark := frame{pos: w.pos, synced: l.Synced(), prev: head.crc} // after the sync: it says the header is durable
-	b = b[:frameSize]
-	clear(b)
-	mark.encode(l.seed, b, 0)
-	if err := s.write(b, false); err != nil {
-		return err
-	}
-	w.seg, w.prev = s, mark.crc
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.header, s.durable = head, true
-	l.live = append(l.live, s)
-	l.spares = append(l.spares[:0:0], l.spares[1:]...)
-	signal(l.kick)
 	return nil
 }

@@ -3,13 +3,9 @@ package diskengine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -77,10 +73,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		return engine.Backup{}, &engine.Error{Op: "backup", Err: &counted{err, engine.ErrDamaged},
 			Hint: "the backup is what it was before; stop the store, and see what tarry check " + e.store.Dir + " says"}
 	}
-	if err != nil {
-		return engine.Backup{}, backupError("backup", dir, err)
-	}
-	return engine.Backup(r), nil
+	return engine.Backup(r), fileError("backup", dir, err)
 }
 
 // noteDamage counts a block of an sstable that a backup found damaged: it reads through files
@@ -109,55 +102,5 @@ func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (
 
 func restore(ctx context.Context, f vfs.FS, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	r, err := backup.Restore(f, from, to, paced(ctx, progress))
-	if err != nil {
-		return engine.Backup{}, backupError("restore", from, err)
-	}
-	return engine.Backup(r), nil
-}
-
-const (
-	takenHint = "name one that is missing or empty"
-	fullHint  = "free some space, remove the new directory, and do it again"
-)
-
-// backupError makes an *engine.Error of an error of package backup.
-func backupError(op, dir string, err error) error {
-	fail := func(sentinel error, hint string) error {
-		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}
-	}
-	failDamaged := func(hint string) error {
-		return &engine.Error{Op: op, Err: &counted{err, engine.ErrDamaged}, Hint: hint}
-	}
-	var damage *vfs.DamageError
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, wal.ErrClosed), errors.Is(err, wal.ErrStopped):
-		return err
-	case vfs.IsFull(err) && op != "backup":
-		return fail(engine.ErrNoSpace, fullHint)
-	case vfs.IsFull(err):
-		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
-	case errors.Is(err, vfs.ErrLocked):
-		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process works there; wait until it is done"}
-	case errors.Is(err, backup.ErrLater):
-		return fail(engine.ErrInvalid, "name another directory, or remove this backup if what came later may be lost")
-	case errors.Is(err, backup.ErrOther), errors.Is(err, backup.ErrNone):
-		return fail(engine.ErrInvalid, "name another directory")
-	case errors.Is(err, manifest.ErrTaken):
-		return fail(engine.ErrInvalid, takenHint)
-	case errors.Is(err, backup.ErrUnfinished):
-		return fail(engine.ErrInvalid, "")
-	case errors.Is(err, vfs.ErrVersion):
-		return fail(engine.ErrInvalid, "")
-	case errors.Is(err, backup.ErrCopy):
-		return fail(engine.ErrUnavailable, "the backup is what it was before; see to the disk of "+filepath.Clean(dir))
-	case errors.As(err, &damage) && op == "backup" && errors.Is(err, backup.ErrDamaged):
-		return failDamaged("name another directory, or remove this backup")
-	case errors.As(err, &damage) && op == "backup":
-		return failDamaged("the store itself is damaged: check it once it is closed")
-	case errors.As(err, &damage):
-		return failDamaged(salvageHint(dir))
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
-		return fail(engine.ErrInvalid, "the directory must be there and writable")
-	}
-	return fail(engine.ErrUnavailable, "see to the disk of "+filepath.Clean(dir))
+	return engine.Backup(r), fileError("restore", from, err)
 }

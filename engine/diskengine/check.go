@@ -2,14 +2,10 @@ package diskengine
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
@@ -36,16 +32,10 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 	f, pace := vfs.OS{}, paced(ctx, progress)
 	if backup.Is(f, dir) {
 		rep, err := backup.Check(f, dir, pace)
-		if err != nil {
-			return nil, backupError("check", dir, err)
-		}
-		return rep, nil
+		return rep, fileError("check", dir, err)
 	}
 	rep, err := verify.Check(f, dir, &verify.Config{Pace: pace})
-	if err != nil {
-		return nil, checkError("check", dir, err)
-	}
-	return rep, nil
+	return rep, fileError("check", dir, err)
 }
 
 // Salvage makes a sound store of what can be read of another store that no process has open,
@@ -66,16 +56,10 @@ func salvage(ctx context.Context, f vfs.FS, from, to string, tell func(*Salvaged
 	pace := paced(ctx, progress)
 	if backup.Is(f, from) {
 		out, err := backup.Salvage(f, from, to, pace, tell)
-		if err != nil {
-			return out, backupError(op, from, err)
-		}
-		return out, nil
+		return out, fileError(op, from, err)
 	}
 	out, err := verify.Salvage(f, from, filepath.Clean(to), &verify.Config{Pace: pace}, tell)
-	if err != nil {
-		return out, checkError(op, from, err)
-	}
-	return out, nil
+	return out, fileError(op, from, err)
 }
 
 // paced returns a function that reports progress, and ends work when its context ends.
@@ -88,33 +72,4 @@ func paced(ctx context.Context, progress func(bytes int64)) func(int) error {
 		}
 		return ctx.Err()
 	}
-}
-
-// checkError makes an *engine.Error of why a store cannot be checked or salvaged.
-func checkError(op, dir string, err error) error {
-	fail := func(sentinel error, hint string) error {
-		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}
-	}
-	var ours *engine.Error
-	switch {
-	case errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, vfs.ErrLocked):
-		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process has " + dir + " open: stop that first"}
-	case errors.Is(err, manifest.ErrTaken):
-		return fail(engine.ErrInvalid, takenHint)
-	case errors.Is(err, manifest.ErrRestoring):
-		return fail(engine.ErrInvalid, "remove the directory, and do it again")
-	case errors.Is(err, fs.ErrNotExist):
-		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
-	case errors.Is(err, vfs.ErrVersion):
-		return fail(engine.ErrInvalid, "use the release that wrote "+dir)
-	case vfs.IsFull(err):
-		return fail(engine.ErrNoSpace, fullHint)
-	case errors.Is(err, manifest.ErrDamaged):
-		return fail(engine.ErrDamaged, "restore a backup: nothing can be told about this store")
-	case errors.Is(err, fs.ErrPermission):
-		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
-	}
-	return fail(engine.ErrUnavailable, "see to the disk of "+dir)
 }

@@ -39,7 +39,7 @@ func (c *call) dropDead(q *queue) error {
 		return nil
 	}
 	many := func() bool { return s.DeadMax > 0 && q.dead > s.DeadMax }
-	return c.dropFirst(q, &q.deadCursors,
+	return c.dropFirst(q, &q.cursors[memtable.Dead],
 		func() bool { return many() || q.dead > 0 && s.DeadKeep > 0 },
 		func(died int64) bool { return many() || !q.stays(died, c.ms) })
 }

@@ -247,8 +247,8 @@ func (e *Engine) Near() (n int64) {
 	defer e.store.Mu.Unlock()
 	for _, q := range e.queues {
 		n += int64(cap(q.heap)) * store.ItemBytes
-		for _, l := range []*store.Cursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors, &q.listedCursors} {
-			n += l.Bytes()
+		for a := range q.cursors {
+			n += q.cursors[a].Bytes()
 		}
 	}
 	return n

@@ -85,7 +85,7 @@ func (c *call) expire(m *message) {
 
 // forgetOver forgets remembered keys after their time.
 func (c *call) forgetOver(q *queue) error {
-	return c.dropFirst(q, &q.finishedCursors,
+	return c.dropFirst(q, &q.cursors[memtable.Finished],
 		func() bool { return q.finished > 0 },
 		func(forgotten int64) bool { return forgotten <= c.ms })
 }

@@ -74,7 +74,7 @@ func (c *call) list(q *queue, l *record.List) {
 func (c *call) dropListed(q *queue) error {
 	most, from := c.history(q).Max, c.listedFrom(q)
 	over := func() bool { return q.listed > most || q.listed > 0 && q.oldest < from }
-	return c.dropFirst(q, &q.listedCursors, over, func(ended int64) bool {
+	return c.dropFirst(q, &q.cursors[memtable.Listed], over, func(ended int64) bool {
 		q.oldest = ended
 		return over()
 	})

@@ -29,10 +29,10 @@ type queue struct {
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before this
 
-	deadCursors     store.Cursors // dead messages, by when they died
-	finishedCursors store.Cursors // remembered keys, by when they are forgotten
-	listedCursors   store.Cursors // finished messages that are listed, by when they ended
-	oldest          int64         // none that is listed ended before this
+	// Those of dead messages are in the order in which they died, of remembered keys in that in
+	// which they are forgotten, of listed messages in that in which they ended.
+	cursors [memtable.Areas]store.Cursors
+	oldest  int64 // none that is listed ended before this
 
 	pause    int64           // until when; 0: it is not paused
 	settings *rules.Settings // nil: never configured
@@ -45,8 +45,9 @@ type queue struct {
 func (e *Engine) newQueue(name string, num uint32) *queue {
 	q := &queue{name: name, num: num, nextDue: never, leases: e.leases, ends: never, oldest: memtable.First.At}
 	q.front = memtable.First
-	q.liveCursors.Area, q.deadCursors.Area = memtable.Live, memtable.Dead
-	q.finishedCursors.Area, q.listedCursors.Area = memtable.Finished, memtable.Listed
+	for a := range memtable.Areas {
+		q.cursors[a].Area = a
+	}
 	return q
 }
 

@@ -24,9 +24,8 @@ import (
 // priority before least. Once heap has as many of priority least as are asked for, they are
 // leased and front stays.
 type readyQueue struct {
-	front       memtable.Position
-	heap        readyHeap
-	liveCursors store.Cursors
+	front memtable.Position
+	heap  readyHeap
 
 	known      memtable.Position
 	least      uint32
@@ -61,7 +60,7 @@ func (q *queue) forgetReady() {
 		}
 	}
 	q.front, q.heap, q.ready, q.bestCount = memtable.First, nil, 0, 0
-	q.liveCursors.Forget()
+	q.cursors[memtable.Live].Forget()
 }
 
 // room is up to how many items a heap is filled: more than needed, so that it is not filled
@@ -93,22 +92,16 @@ func (c *call) knows(q *queue) bool {
 // forgetCursors forgets what a queue has read of sstables if it was not used for long: it would keep
 // sstables in memory that were merged away.
 func (e *Engine) forgetCursors(q *queue) {
-	idle := q.liveCursors.Idle(e.store)
-	if !idle && !q.deadCursors.Idle(e.store) && !q.finishedCursors.Idle(e.store) && !q.listedCursors.Idle(e.store) {
-		return
+	for a := range q.cursors {
+		if !q.cursors[a].Idle(e.store) {
+			continue
+		}
+		q.cursors[a].Forget()
+		if memtable.Area(a) == memtable.Live {
+			q.forgetReady()
+		}
+		e.weigh(q)
 	}
-	if idle {
-		q.forgetReady()
-	}
-	q.forgetOthers()
-	e.weigh(q)
-}
-
-// forgetOthers forgets what was read of all areas but that of live messages.
-func (q *queue) forgetOthers() {
-	q.deadCursors.Forget()
-	q.finishedCursors.Forget()
-	q.listedCursors.Forget()
 }
 
 // weigh notes how much memory the ready heap and the cursors of a queue take. If all queues
@@ -116,7 +109,10 @@ func (q *queue) forgetOthers() {
 // they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
-	q.weight = int64(cap(q.heap))*store.ItemBytes + q.liveCursors.Bytes() + q.deadCursors.Bytes() + q.finishedCursors.Bytes() + q.listedCursors.Bytes()
+	q.weight = int64(cap(q.heap)) * store.ItemBytes
+	for a := range q.cursors {
+		q.weight += q.cursors[a].Bytes()
+	}
 	if q.gone {
 		q.weight = 0
 	}
@@ -128,7 +124,9 @@ func (e *Engine) weigh(q *queue) {
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
 			o.forgetReady()
-			o.forgetOthers()
+			for a := range o.cursors {
+				o.cursors[a].Forget()
+			}
 			e.readyMemory -= o.weight
 			o.weight = 0
 		}
@@ -174,7 +172,7 @@ func (q *queue) leaves(due int64, id engine.ID) {
 // advance moves due messages to the heap until all are in it, it is full, or the next most of
 // them are known.
 func (c *call) advance(q *queue, most int) error {
-	q.liveCursors.Refresh(c.e.store, q.num, q.front)
+	q.cursors[memtable.Live].Refresh(c.e.store, q.num, q.front)
 	end := memtable.Position{At: c.ms + 1}
 	for n := 0; q.front.Before(end) && len(q.heap) < c.e.room() && !(q.bestCount >= most && c.knows(q)); n++ {
 		if n == walkMost {
@@ -189,7 +187,8 @@ func (c *call) advance(q *queue, most int) error {
 
 // walk moves some due messages to the heap.
 func (c *call) walk(q *queue, end memtable.Position) error {
-	if err := q.liveCursors.Heads(&c.reader, q.front, end.At, false); err != nil {
+	cursors := &q.cursors[memtable.Live]
+	if err := cursors.Heads(&c.reader, q.front, end.At, false); err != nil {
 		return err
 	}
 	most := min(walkItems, c.e.room()-len(q.heap))
@@ -206,7 +205,7 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 		}
 		return len(some) < most
 	})
-	for _, k := range q.liveCursors.All {
+	for _, k := range cursors.All {
 		some, last = k.UpTo(some, last, most)
 	}
 	for _, t := range some {
@@ -237,7 +236,8 @@ func priorityOf(value []byte) uint32 {
 // next is when the first pending message from front on is due, or earlier; never: there is
 // none.
 func (c *call) next(q *queue) (int64, error) {
-	q.liveCursors.Refresh(c.e.store, q.num, q.front)
+	cursors := &q.cursors[memtable.Live]
+	cursors.Refresh(c.e.store, q.num, q.front)
 	at, passed := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) {
@@ -248,10 +248,10 @@ func (c *call) next(q *queue) (int64, error) {
 		at = e.At
 		return false
 	})
-	if err := q.liveCursors.Heads(&c.reader, q.front, at, true); err != nil {
+	if err := cursors.Heads(&c.reader, q.front, at, true); err != nil {
 		return 0, err
 	}
-	for _, k := range q.liveCursors.All {
+	for _, k := range cursors.All {
 		if first, _, ok := k.Floor(q.held); ok {
 			at = min(at, first)
 		}

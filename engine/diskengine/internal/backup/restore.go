@@ -43,7 +43,9 @@ func Restore(f vfs.FS, from, to string, pace func(bytes int) error) (out Result,
 			return &vfs.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What}
 		}
 		copied, err := p.restore(h, filepath.Clean(to), pace)
-		out = h.result(copied)
+		if err == nil {
+			out = h.result(copied)
+		}
 		return err
 	})
 	return out, err

@@ -4,12 +4,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // stays reports whether a message that died at died is still listed.
 func (q *queue) stays(died, ms int64) bool {
-	return q.settings == nil || q.settings.DeadKeep == 0 || died >= ms-rules.Millis(q.settings.DeadKeep)
+	return died >= q.settings.DeadFrom(ms)
 }
 
 // trim drops dead and finished messages if the last item of the call has made them too many.

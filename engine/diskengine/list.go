@@ -11,7 +11,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // List lists the messages of a queue in one state.
@@ -125,30 +124,28 @@ func (l *listing) begin(c *call) error {
 	c.see(q)
 	l.q, l.set, l.end = q, c.e.store.Tables, true
 	l.seen = l.seen[:0]
-	switch low, high := (codec.Place{At: c.ms + 1}), (codec.Place{At: c.ms + 1}); l.state {
+	switch now := (codec.Place{At: c.ms + 1}); l.state {
 	case engine.Leased:
 		l.leased(c, q)
-		return nil
 	case engine.Scheduled:
-		if l.span.Low.Compare(low) < 0 {
-			l.span.Low = low
-		}
+		l.from(now)
 	case engine.Ready:
-		if l.span.High.Compare(high) > 0 {
-			l.span.High = high
+		if l.span.High.Compare(now) > 0 {
+			l.span.High = now
 		}
 	case engine.Finished:
-		if low.At = c.listedFrom(q); l.span.Low.Compare(low) < 0 {
-			l.span.Low = low
-		}
+		l.from(codec.Place{At: c.listedFrom(q)})
 	case engine.Dead:
-		if q.settings != nil && q.settings.DeadKeep > 0 {
-			if low.At = c.ms - rules.Millis(q.settings.DeadKeep); l.span.Low.Compare(low) < 0 {
-				l.span.Low = low
-			}
-		}
+		l.from(codec.Place{At: q.settings.DeadFrom(c.ms)})
 	}
 	return nil
+}
+
+// from leaves out what is before a place.
+func (l *listing) from(low codec.Place) {
+	if l.span.Low.Compare(low) < 0 {
+		l.span.Low = low
+	}
 }
 
 // walk takes the candidates in memtables, and reports whether the sstables are still the same.

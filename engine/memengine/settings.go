@@ -76,10 +76,7 @@ func (q *queue) live() int64 {
 
 // oldestDead returns the earliest death of messages that are kept.
 func (q *queue) oldestDead() codec.Place {
-	if q.settings == nil || q.settings.DeadKeep == 0 {
-		return codec.WholeList.Low
-	}
-	return codec.Place{At: q.ms - rules.Millis(q.settings.DeadKeep)}
+	return codec.Place{At: q.settings.DeadFrom(q.ms)}
 }
 
 // stays reports whether a dead message is still kept.

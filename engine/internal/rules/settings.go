@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -88,6 +89,14 @@ func (s *Settings) NextAllowed(now time.Time) int64 {
 	}
 	s.bucket.Allows(now, s.rate()) // brings it to now
 	return s.bucket.Next(s.rate()).Add(time.Millisecond - 1).UnixMilli()
+}
+
+// DeadFrom returns the earliest death of the messages that stay listed as dead.
+func (s *Settings) DeadFrom(ms int64) int64 {
+	if s == nil || s.DeadKeep == 0 {
+		return math.MinInt64
+	}
+	return ms - Millis(s.DeadKeep)
 }
 
 // RefuseClaim returns the error of a claim that the settings hold back, or nil.

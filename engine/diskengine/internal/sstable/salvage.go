@@ -162,10 +162,7 @@ func (s *Salvaged) byLooking(end int64, entries uint32, known bool) error {
 	l := looking{s: s, end: end, left: 32*end + 64<<20}
 	count, lost, pos := uint32(0), 0, int64(HeaderSize)
 	for pos < end {
-		f, ok, err := l.blockAt(pos)
-		if err == nil && !ok {
-			f, ok, err = l.next(pos + 1)
-		}
+		f, ok, err := l.next(pos)
 		if err != nil {
 			return err
 		}
@@ -202,18 +199,7 @@ type looking struct {
 
 const lookBytes = 256 << 10
 
-// blockAt reads the block of entries at off; ok is false if there is no sound one.
-func (l *looking) blockAt(off int64) (f found, ok bool, err error) {
-	var head [blockHead]byte
-	if off+blockHead > l.end {
-		return f, false, nil
-	}
-	if err := l.s.readAt(head[:], off); err != nil {
-		return f, false, lost(err)
-	}
-	return l.sound(off, head[:])
-}
-
+// sound reads the block of entries at off, which has that head; ok is false if it is not sound.
 func (l *looking) sound(off int64, head []byte) (f found, ok bool, err error) {
 	length, count := int64(le.Uint32(head[4:])), int64(le.Uint32(head[12:]))
 	most := length / leastHead

@@ -23,7 +23,6 @@ type Log struct {
 
 	wake     chan struct{} // the writer has something to do
 	kick     chan struct{} // the preparer has something to do
-	ready    chan struct{} // the preparer has done something, or failed to
 	failed   chan struct{} // closed: err is set
 	stop     chan struct{} // closed: the preparer has to end
 	writer   *writer
@@ -86,7 +85,7 @@ func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(ch
 // *vfs.DamageError.
 func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
-		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		failed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), made: make(chan struct{}), next: newFlush()}
 	l.seed = seed(l.cfg.ID)
 	c, err := scan(fs, dir, l.cfg.ID)

@@ -65,7 +65,6 @@ func (l *Log) noteSpare(more bool, err error) {
 	isFull := l.noSpace
 	l.mu.Unlock()
 	l.tell()
-	signal(l.ready)
 	if isFull && !was {
 		l.cfg.Logger.Warn("the disk is full: no space for a further segment of the log; calls that may be refused are refused", "dir", l.dir, "error", err)
 	}

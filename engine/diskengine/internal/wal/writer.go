@@ -264,7 +264,7 @@ func (l *Log) spare() (*segment, error) {
 	defer stop()
 	for {
 		l.mu.Lock()
-		err, why := l.err, l.spareErr
+		err, why, made := l.err, l.spareErr, l.made
 		if err == nil && len(l.spares) > 0 {
 			s := l.spares[0]
 			l.spares = append(l.spares[:0:0], l.spares[1:]...)
@@ -284,7 +284,7 @@ func (l *Log) spare() (*segment, error) {
 			continue
 		}
 		select {
-		case <-l.ready:
+		case <-made:
 		case <-l.failed:
 		case <-over:
 			if why == nil {

@@ -200,9 +200,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, g *engine.Granted) er
 			aside = append(aside, t)
 			q.drop()
 			continue
-		case err == errYield:
-			lack = cmp.Or(lack, err)
-		case errors.Is(err, syscall.EIO):
+		case err == errYield, errors.Is(err, syscall.EIO):
 			lack = cmp.Or(lack, err)
 		case err != nil:
 			c.damaged(q, t.ID, err)

@@ -281,7 +281,7 @@ func flush(w http.ResponseWriter) error {
 var callClaim = &call{
 	id: "claimMessage", group: groupWork, does: "Lease a message if it is due", exact: true,
 	more:  "With if_state it takes a message that is in exactly this state, also one that is scheduled or, by id, dead, and also from a paused queue: a scheduled one is due from now on, a dead one live again.",
-	query: wire.RefParameters, request: wire.Claiming.Shape, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
+	query: wire.RefQuery.Shape, request: wire.Claiming.Shape, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
 	fails: []error{
 		engine.ErrNotFound, engine.ErrNotDue, engine.ErrLeased, engine.ErrStale, engine.ErrExists, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported,
 	},

@@ -26,13 +26,13 @@ const (
 var callLive = &call{
 	id: "watch", group: groupQueue, does: "Be told of queues as they change, by server-sent events",
 	more:  "See docs/http.md for the events.",
-	query: wire.LiveParameters, answers: []success{{http.StatusOK, "Events, until the client goes.", nil}}, fails: []error{engine.ErrUnsupported},
+	query: wire.LiveQuery.Shape, answers: []success{{http.StatusOK, "Events, until the client goes.", nil}}, fails: []error{engine.ErrUnsupported},
 	streams: true,
 }
 
 // watch streams events about queues as they change.
 func (s *Server) watch(x *exchange, r *http.Request) error {
-	q, err := wire.ParseLiveQuery(r.URL.RawQuery)
+	q, err := wire.LiveQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,12 @@ const probePatience = 250 * time.Millisecond
 var callProblems = &call{
 	id: "listProblems", group: groupServer, does: "Tell what is wrong, and what to do about it",
 	more:  "The worst come first. A token is told of the queues that it may read.",
-	query: wire.ProblemsParameters, answers: ok("What is wrong.", wire.ProblemsAnswer.Ref()),
+	query: wire.ProblemsQuery.Shape, answers: ok("What is wrong.", wire.ProblemsAnswer.Ref()),
 }
 
 // problems tells what is wrong with the server, its store and its queues.
 func (s *Server) problems(x *exchange, r *http.Request) error {
-	late, err := wire.ParseProblemsQuery(r.URL.RawQuery)
+	late, err := wire.ProblemsQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}

@@ -18,17 +18,17 @@ import (
 
 var callQueues = &call{
 	id: "listQueues", group: groupQueue, does: "List the queues",
-	query: wire.PageParameters, answers: ok("A page of queues.", wire.QueuePage.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.PageQuery.Shape, answers: ok("A page of queues.", wire.QueuePage.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 func (s *Server) queues(x *exchange, r *http.Request) error {
-	after, n, err := wire.ParseQueuesQuery(r.URL.RawQuery)
+	asked, err := wire.PageQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	all, next, err := s.c.Queues(r.Context(), after, n)
+	all, next, err := s.c.Queues(r.Context(), asked.After, asked.Limit)
 	if x.token != nil && err == nil {
-		all, next, err = s.visible(x, r, all, next, max(cmp.Or(n, len(all)), 1))
+		all, next, err = s.visible(x, r, all, next, max(cmp.Or(asked.Limit, len(all)), 1))
 	}
 	if err != nil {
 		return err
@@ -79,23 +79,24 @@ var listed = []engine.State{engine.Ready, engine.Leased, engine.Scheduled, engin
 
 var callList = &call{
 	id: "listMessages", group: groupQueue, does: "List the messages of a queue", exact: true,
-	query: wire.ListParameters, answers: ok("A page of messages.", wire.MessagePage.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.ListQuery.Shape, answers: ok("A page of messages.", wire.MessagePage.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 func (s *Server) list(x *exchange, r *http.Request) error {
-	q, chosen, err := wire.ParseListQuery(x.path.Queue(), r.URL.RawQuery)
+	q, err := wire.ListQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	if chosen == (wire.Chosen{}) {
+	q.Queue = x.path.Queue()
+	if q.Chosen == (wire.Chosen{}) {
 		return s.answerPage(x, r, s.pages, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
-			page, err := listStates(r.Context(), q, s.c.ListPage, func() bool { return false })
+			page, err := listStates(r.Context(), q.ListQuery, s.c.ListPage, func() bool { return false })
 			return wire.AppendPage(b, &page, how), err
 		})
 	}
 	return s.answerPage(x, r, s.searches, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
-		search := s.newSearch(chosen)
-		page, err := listStates(r.Context(), q, search.page, search.over)
+		search := s.newSearch(q.Chosen)
+		page, err := listStates(r.Context(), q.ListQuery, search.page, search.over)
 		return wire.AppendFound(b, &page, search.read, how), err
 	})
 }
@@ -157,19 +158,19 @@ func listStates(ctx context.Context, q engine.ListQuery, list func(context.Conte
 
 var callForecast = &call{
 	id: "forecastQueue", group: groupQueue, does: "Tell how many messages fall due when",
-	query: wire.ForecastParameters, answers: ok("The forecast.", wire.ForecastAnswer.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.ForecastQuery.Shape, answers: ok("The forecast.", wire.ForecastAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 func (s *Server) forecast(x *exchange, r *http.Request) error {
-	step, span, err := wire.ParseForecastQuery(r.URL.RawQuery)
+	asked, err := wire.ForecastQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	f, err := s.c.Forecast(r.Context(), x.path.Queue(), step, span)
+	f, err := s.c.Forecast(r.Context(), x.path.Queue(), asked.Step, asked.Span)
 	if err != nil {
 		return err
 	}
-	return respond(x, wire.ForecastAnswer, &wire.Forecast{Step: step, Forecast: f})
+	return respond(x, wire.ForecastAnswer, &wire.Forecast{Step: asked.Step, Forecast: f})
 }
 
 var callSettings = &call{

@@ -16,7 +16,7 @@ import (
 func (x *exchange) refWithState(r *http.Request) (engine.Ref, error) {
 	ref, err := x.path.Ref()
 	if err == nil {
-		ref.IfState, err = wire.ParseRefQuery(r.URL.RawQuery)
+		ref.IfState, err = wire.RefQuery.ParseQuery(r.URL.RawQuery)
 	}
 	return ref, err
 }
@@ -42,7 +42,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 var callCancel = &call{
 	id: "cancelMessage", group: groupMessage, does: "Cancel a message",
 	more:  "Once this is answered, no handler starts for it. By id, a dead message can be removed too.",
-	query: wire.RefParameters, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
+	query: wire.RefQuery.Shape, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
 }
 
 // changeFails are the errors of calls that change a message.
@@ -75,7 +75,7 @@ func (x *exchange) by() string {
 
 var callReschedule = &call{
 	id: "rescheduleMessage", group: groupMessage, does: "Move a message to another time",
-	query: wire.RefParameters, request: wire.Rescheduling.Shape, answers: ok("The message, without its body.", wire.Kept.Ref()), fails: changeFails,
+	query: wire.RefQuery.Shape, request: wire.Rescheduling.Shape, answers: ok("The message, without its body.", wire.Kept.Ref()), fails: changeFails,
 	example: json.RawMessage(`{"delay":"1h"}`),
 }
 

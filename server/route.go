@@ -129,7 +129,7 @@ func (s *Server) call(x *exchange, r *http.Request, e *route) (err error) {
 	err = s.allow(x, r, e)
 	defer func() { s.audit(x, r, e, err) }()
 	if err == nil && x.get && e.call != nil && e.call.query == nil && e.scope != access.Anyone { // probes may add parameters
-		err = wire.CheckQuery(r.URL.RawQuery, wire.NoParameters)
+		_, err = wire.None.ParseQuery(r.URL.RawQuery)
 	}
 	if err != nil {
 		return err

@@ -18,16 +18,16 @@ import (
 var callSchedules = &call{
 	id: "listSchedules", group: groupSchedule, does: "List the schedules",
 	more:  "A token is told of the schedules whose queue it may read: a page may have fewer than were asked for, and none but a next.",
-	query: wire.SchedulesParameters, answers: ok("A page of schedules.", wire.SchedulePage.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.SchedulesQuery.Shape, answers: ok("A page of schedules.", wire.SchedulePage.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 func (s *Server) listSchedules(x *exchange, r *http.Request) error {
-	after, limit, err := wire.ParseSchedulesQuery(r.URL.RawQuery)
+	asked, err := wire.SchedulesQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
 	return s.answerPage(x, r, s.pages, true, func(b []byte, _ wire.Bodies) ([]byte, error) {
-		all, next, err := s.c.Schedules(r.Context(), after, limit)
+		all, next, err := s.c.Schedules(r.Context(), asked.After, asked.Limit)
 		if err != nil {
 			return nil, err
 		}
@@ -137,11 +137,11 @@ func (s *Server) edit(x *exchange, r *http.Request, scope access.Scope, revision
 
 var callRemoveSchedule = &call{
 	id: "deleteSchedule", group: groupSchedule, does: "Remove a schedule", more: "What it has pushed stays.",
-	query: wire.RemovingParameters, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: append(operateScheduleFails, engine.ErrStale),
+	query: wire.RemovingQuery.Shape, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: append(operateScheduleFails, engine.ErrStale),
 }
 
 func (s *Server) removeSchedule(x *exchange, r *http.Request) error {
-	revision, err := wire.ParseRemovingQuery(r.URL.RawQuery)
+	revision, err := wire.RemovingQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -198,11 +198,11 @@ func shownRun(r tarry.ScheduleRun) *wire.Run            { return &wire.Run{Run: 
 
 var callScheduleNext = &call{
 	id: "nextOfSchedule", group: groupSchedule, does: "Tell when a schedule fires next",
-	query: wire.TimesParameters, answers: ok("The times.", wire.ScheduleTimes.Ref()), fails: scheduleFails,
+	query: wire.TimesQuery.Shape, answers: ok("The times.", wire.ScheduleTimes.Ref()), fails: scheduleFails,
 }
 
 func (s *Server) scheduleNext(x *exchange, r *http.Request) error {
-	n, err := wire.ParseTimesQuery(r.URL.RawQuery)
+	n, err := wire.TimesQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -219,12 +219,12 @@ func (s *Server) scheduleNext(x *exchange, r *http.Request) error {
 
 var callPreviewSchedule = &call{
 	id: "previewSchedule", group: groupSchedule, does: "Tell when a schedule would fire, or what is wrong with it", more: "Nothing is stored.",
-	query: wire.TimesParameters, request: wire.PreviewingSchedule.Shape, answers: ok("The times.", wire.ScheduleTimes.Ref()),
+	query: wire.TimesQuery.Shape, request: wire.PreviewingSchedule.Shape, answers: ok("The times.", wire.ScheduleTimes.Ref()),
 	example: json.RawMessage(`{"spec":"30 2 * * *","zone":"Europe/Berlin"}`),
 }
 
 func (s *Server) previewSchedule(x *exchange, r *http.Request) error {
-	n, err := wire.ParseTimesQuery(r.URL.RawQuery)
+	n, err := wire.TimesQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ var callFind = &call{
 	id: "findMessages", group: groupMessage, does: "Find messages in all queues", exact: true,
 	more: "Give key, or key_prefix, header or both. A request reads at most 10,000 messages of 1,000 queues, for 1 s; next goes on from there, also when nothing was found. " +
 		"A token searches the queues that it may read.",
-	query: wire.FindParameters, answers: ok("What was found.", wire.FoundPage.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.FindQuery.Shape, answers: ok("What was found.", wire.FoundPage.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 // search reads messages and keeps those that a filter chooses, until a bound is reached.
@@ -98,7 +98,7 @@ func bodyBytes(ms []engine.Info) (n int) {
 
 // find finds messages in all queues.
 func (s *Server) find(x *exchange, r *http.Request) error {
-	q, err := wire.ParseFindQuery(r.URL.RawQuery)
+	q, err := wire.FindQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Server) find(x *exchange, r *http.Request) error {
 
 // all searches one queue after another. Its cursor is the queue, a space, and the cursor
 // within the queue; without that the queue was searched to its end.
-func (f *search) all(ctx context.Context, x *exchange, q *wire.Find) (found engine.Page, err error) {
+func (f *search) all(ctx context.Context, x *exchange, q *wire.List) (found engine.Page, err error) {
 	most := cmp.Or(q.Limit, defaultPage)
 	look := func(queue, after string) (more bool, err error) {
 		p, err := f.queue(ctx, q, engine.ListQuery{Queue: queue, After: after, Limit: most - len(found.Messages), Body: q.Body})
@@ -163,7 +163,7 @@ func (x *exchange) queuesAfter(ctx context.Context, after string) iter.Seq2[stri
 }
 
 // queue searches a queue: for a key, or for what the filter chooses.
-func (f *search) queue(ctx context.Context, q *wire.Find, list engine.ListQuery) (p engine.Page, err error) {
+func (f *search) queue(ctx context.Context, q *wire.List, list engine.ListQuery) (p engine.Page, err error) {
 	if q.Key == "" {
 		return listStates(ctx, list, f.page, f.over)
 	}

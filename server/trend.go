@@ -21,12 +21,12 @@ var errNoTrends error = refusal(http.StatusNotImplemented, "unsupported", "this 
 var callTrend = &call{
 	id: "getTrend", group: groupQueue, does: "Tell what happened to a queue, and how late",
 	more:  "It knows what went through this server since it started. What all queues beyond the first 10,000 sum up to is the queue " + trend.Other + ".",
-	query: wire.TrendParameters, answers: ok("What happened, step by step.", wire.TrendAnswer.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.TrendQuery.Shape, answers: ok("What happened, step by step.", wire.TrendAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 // trend answers with the trend of a queue.
 func (s *Server) trend(x *exchange, r *http.Request) error {
-	span, step, err := wire.ParseTrendQuery(r.URL.RawQuery)
+	asked, err := wire.TrendQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Server) trend(x *exchange, r *http.Request) error {
 	if err := engine.CheckQueue("trend", queue); err != nil {
 		return err
 	}
-	series, err := s.cfg.Trends.Series(queue, span, cmp.Or(step, trend.Step(span)))
+	series, err := s.cfg.Trends.Series(queue, asked.Span, cmp.Or(asked.Step, trend.Step(asked.Span)))
 	if err != nil {
 		return wire.Wrong("%v", err)
 	}
@@ -63,13 +63,13 @@ func (x *exchange) maySeeTrend(queue string) bool {
 var callTrends = &call{
 	id: "listTrends", group: groupQueue, does: "Tell what happened to the queues, and how late",
 	more:  "It knows what went through this server since it started.",
-	query: wire.TrendsParameters, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
+	query: wire.TrendsQuery.Shape, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
 // trends answers with the trends of the named queues, or with a page of all. Queues to which
 // nothing happened are left out.
 func (s *Server) trends(x *exchange, r *http.Request) error {
-	asked, err := wire.ParseTrendsQuery(r.URL.RawQuery)
+	asked, err := wire.TrendsQuery.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // List returns one page of a queue's messages in one state.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	return ask(ctx, e, call{op: "list", ref: engine.Ref{Queue: q.Queue}, method: http.MethodGet,
-		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q), brings: q.Limit}, wire.MessagePage)
+		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery.FormatQuery(&wire.List{ListQuery: q}), brings: q.Limit}, wire.MessagePage)
 }
 
 // Queue returns what one queue holds.
@@ -23,14 +23,14 @@ func (e *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, err
 
 // Queues returns the queues that hold messages, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
-	page, err := ask(ctx, e, call{op: "count", method: http.MethodGet, path: "/v1/queues", query: wire.QueuesQuery(after, limit)}, wire.QueuePage)
+	page, err := ask(ctx, e, call{op: "count", method: http.MethodGet, path: "/v1/queues", query: wire.PageQuery.FormatQuery(&wire.PageAsked{After: after, Limit: limit})}, wire.QueuePage)
 	return page.Queues, page.Next, err
 }
 
 // Forecast counts messages by due time.
 func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
 	f, err := ask(ctx, e, call{op: "forecast", ref: engine.Ref{Queue: queue}, method: http.MethodGet,
-		path: wire.QueuePath(queue) + "/forecast", query: wire.ForecastQuery(step, span)}, wire.ForecastAnswer)
+		path: wire.QueuePath(queue) + "/forecast", query: wire.ForecastQuery.FormatQuery(&wire.ForecastAsked{Step: step, Span: span})}, wire.ForecastAnswer)
 	return f.Forecast, err
 }
 

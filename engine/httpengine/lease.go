@@ -103,7 +103,7 @@ func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	body := wire.Claiming.Append(nil, &wire.Claim{TTR: want.TTR, Worker: want.Worker})
 	l, err := ask(ctx, e, call{op: "claim", ref: ref, method: http.MethodPost, path: wire.RefPath(ref) + "/claim",
-		query: wire.RefQuery(ref), body: body, brings: 1}, wire.Info)
+		query: wire.RefQuery.FormatQuery(&ref.IfState), body: body, brings: 1}, wire.Info)
 	if err == nil {
 		e.watch.leased(ref.Queue)
 	}

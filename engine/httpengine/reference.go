@@ -16,7 +16,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 // Reschedule moves a due time. The returned Info lacks the body.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch,
-		path: wire.RefPath(ref), query: wire.RefQuery(ref), body: wire.Rescheduling.Append(nil, &due)})
+		path: wire.RefPath(ref), query: wire.RefQuery.FormatQuery(&ref.IfState), body: wire.Rescheduling.Append(nil, &due)})
 	if err == nil {
 		e.watch.Hint(ref.Queue)
 	}

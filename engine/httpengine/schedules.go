@@ -61,7 +61,7 @@ func (s schedules) Trigger(ctx context.Context, name string) (schedule.Run, erro
 }
 
 func (s schedules) List(ctx context.Context, after string, limit int) ([]schedule.Info, string, error) {
-	page, err := ask(ctx, s.e, call{op: "schedule", method: http.MethodGet, path: "/v1/schedules", query: wire.QueuesQuery(after, limit)}, wire.SchedulePage)
+	page, err := ask(ctx, s.e, call{op: "schedule", method: http.MethodGet, path: "/v1/schedules", query: wire.PageQuery.FormatQuery(&wire.PageAsked{After: after, Limit: limit})}, wire.SchedulePage)
 	var all []schedule.Info
 	for i := range page.Schedules {
 		all = append(all, page.Schedules[i].Stored())

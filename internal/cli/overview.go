@@ -115,8 +115,9 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 		return nil, false, nil
 	}
 	all = make(map[string]*wire.QueueTrend)
-	for after := ""; ; {
-		page, err := fetchJSON[wire.Trends](ctx, e, "/v1/trends", wire.TrendsQuery(span, step, after, engine.MaxPage))
+	asked := wire.TrendsAsked{TrendAsked: wire.TrendAsked{Span: span, Step: step}, PageAsked: wire.PageAsked{Limit: engine.MaxPage}}
+	for {
+		page, err := fetchJSON[wire.Trends](ctx, e, "/v1/trends", wire.TrendsQuery.FormatQuery(&asked))
 		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
 			return nil, false, nil // trends are off, or the server is older
 		}
@@ -126,7 +127,7 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 		for i := range page.Queues {
 			all[page.Queues[i].Queue] = &page.Queues[i]
 		}
-		if after = page.Next; after == "" {
+		if asked.After = page.Next; asked.After == "" {
 			return all, true, nil
 		}
 	}
@@ -159,7 +160,7 @@ func (o *overview) readiness(ctx context.Context, c *tarry.Client) (ready bool, 
 func (o *overview) find(ctx context.Context, c *tarry.Client) (err error) {
 	var told wire.Problems
 	if e, ok := c.Engine().(*httpengine.Engine); ok {
-		told, err = fetchJSON[wire.Problems](ctx, e, "/v1/problems", wire.ProblemsQuery(o.late))
+		told, err = fetchJSON[wire.Problems](ctx, e, "/v1/problems", wire.ProblemsQuery.FormatQuery(&o.late))
 	} else {
 		scan := server.Scan{Late: o.late, Now: o.now}
 		told.Problems, err = scan.Problems(ctx, c, func(yield func(tarry.QueueInfo, error) bool) {

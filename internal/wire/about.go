@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -95,23 +94,15 @@ var ProblemsAnswer = newShape("Problems", "What is wrong, the worst first.", fal
 
 var problemFields = newShape("Problem", "What is wrong, and what to do about it.", false, tagged(reflect.TypeFor[Problem]()))
 
-// ProblemsParameters are the parameters of GET /v1/problems.
-var ProblemsParameters = parameters(
-	parameter("late", isDuration.With("default", duration.Format(DefaultLate)), "messages that have been ready for so long are late"))
-
-// ProblemsQuery returns the query for problems.
-func ProblemsQuery(late time.Duration) string {
-	return url.Values{"late": {duration.Format(late)}}.Encode()
-}
-
-// ParseProblemsQuery reads the query for problems.
-func ParseProblemsQuery(raw string) (late time.Duration, err error) {
-	q := parseQuery(raw, ProblemsParameters)
-	if late = q.duration("late", DefaultLate); late < 0 {
-		q.fail(Wrong("late: %s is negative", duration.Format(late)))
+// ProblemsQuery asks for problems. It says when a message is late.
+var ProblemsQuery = requestObject("", "",
+	optional("late", asDuration.described(isDuration.With("default", duration.Format(DefaultLate))), itself, "messages that have been ready for so long are late").unless(nil),
+).checked(func(_ *Reader, got Fields, late *time.Duration) {
+	const given = 0
+	if !got.Has(given) {
+		*late = DefaultLate
 	}
-	return late, q.err
-}
+})
 
 // MaxBackupName is the longest name of a backup, in bytes.
 const MaxBackupName = 100

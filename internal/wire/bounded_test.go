@@ -59,8 +59,8 @@ func TestArraysCostBoundedMemory(t *testing.T) {
 func TestManyNamesCostLittle(t *testing.T) {
 	raw := "queues=" + strings.Repeat(",", 30<<10)
 	for name, parse := range map[string]func(){
-		"live":   func() { _, _ = ParseLiveQuery(raw) },
-		"trends": func() { _, _ = ParseTrendsQuery(raw) },
+		"live":   func() { _, _ = LiveQuery.ParseQuery(raw) },
+		"trends": func() { _, _ = TrendsQuery.ParseQuery(raw) },
 	} {
 		if n := testing.AllocsPerRun(1, parse); n > 50 {
 			t.Errorf("%s: a query of %d bytes took %v allocations", name, len(raw), n)

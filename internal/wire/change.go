@@ -44,19 +44,6 @@ var refFields = requestObject("Ref", "A message of a queue, by key or by id.",
 	}
 })
 
-// asStanding is the state of a live or dead message.
-var asStanding = scalar(isStoredState, func(r *Reader, name string) engine.State {
-	s, ok := r.bytes(name)
-	if !ok {
-		return engine.Gone
-	}
-	v, err := state(name, string(s))
-	if err != nil {
-		r.Wrong("%v", err)
-	}
-	return v
-}, appendName[engine.State])
-
 // Cancelled is the result for a message to cancel.
 type Cancelled struct {
 	engine.Ref

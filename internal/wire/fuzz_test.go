@@ -135,20 +135,20 @@ func FuzzListQuery(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		if s, err := ParseRefQuery(raw); err == nil && RefQuery(engine.Ref{IfState: s}) == "" && s != engine.Gone {
+		if s, err := RefQuery.ParseQuery(raw); err == nil && RefQuery.FormatQuery(&s) == "" && s != engine.Gone {
 			t.Fatalf("%q became %v", raw, s)
 		}
-		if f, err := ParseFindQuery(raw); err == nil && (f.Key == "") == (f.Chosen == Chosen{}) {
+		if f, err := FindQuery.ParseQuery(raw); err == nil && (f.Key == "") == (f.Chosen == Chosen{}) {
 			t.Fatalf("%q became %+v", raw, f)
 		}
-		l, _, err := ParseListQuery("q", raw)
+		l, err := ListQuery.ParseQuery(raw)
 		if err != nil {
 			return
 		}
-		text := ListQuery(&l)
-		again, _, err := ParseListQuery("q", text)
-		if err != nil || ListQuery(&again) != text {
-			t.Fatalf("%q became %q and then %q, %v", raw, text, ListQuery(&again), err)
+		text := ListQuery.FormatQuery(&l)
+		again, err := ListQuery.ParseQuery(text)
+		if err != nil || ListQuery.FormatQuery(&again) != text {
+			t.Fatalf("%q became %q and then %q, %v", raw, text, ListQuery.FormatQuery(&again), err)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func FuzzListQuery(f *testing.F) {
 // A state that is empty may come from a variable that was not set, so it does not count as
 // missing.
 func TestEmptyStateIsRefused(t *testing.T) {
-	if s, err := ParseRefQuery("if_state="); err == nil {
+	if s, err := RefQuery.ParseQuery("if_state="); err == nil {
 		t.Errorf("read as %v", s)
 	}
 }

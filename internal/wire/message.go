@@ -130,7 +130,7 @@ var (
 
 	// Kept is a live or dead message.
 	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "failures", "lease_expires")).
-		narrowed("state", isStoredState)
+		narrowed("state", asStanding.is)
 	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
 			narrowed("state", wordsSchema(engine.Leased.String()))

@@ -68,11 +68,14 @@ var readers = sync.Pool{New: func() any { return new(Reader) }}
 
 // ReadAnswer lets f read an answer. It fails if the answer is not what f expects. It does
 // not keep data, and the bodies that f reads have memory of their own.
-func ReadAnswer(data []byte, f func(r *Reader)) error {
+func ReadAnswer(data []byte, f func(r *Reader)) error { return readAll(data, true, f) }
+
+// readAll lets f read data, leniently if it is an answer.
+func readAll(data []byte, lenient bool, f func(r *Reader)) error {
 	r := readers.Get().(*Reader)
 	defer readers.Put(r)
 	r.Reset(data)
-	r.lenient, r.arena = true, nil
+	r.lenient, r.arena = lenient, nil
 	f(r)
 	r.end()
 	err := r.Err()

@@ -238,26 +238,30 @@ func answers(t *testing.T, g *values) {
 }
 
 func queries(t *testing.T, g *values) {
-	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(6)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}
-	l.From, l.To = g.instant(), g.instant()
-	gotList, _, err := ParseListQuery(l.Queue, ListQuery(&l))
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, nil, l, gotList)
-	after, n, err := ParseQueuesQuery(QueuesQuery(l.After, l.Limit))
-	if err != nil || after != l.After || n != l.Limit {
-		t.Fatalf("%q, %d, %v; want %q, %d", after, n, err, l.After, l.Limit)
-	}
-	state := engine.State(g.IntN(5))
-	if got, err := ParseRefQuery(RefQuery(engine.Ref{IfState: state})); err != nil || got != state {
-		t.Fatalf("%v, %v; want %v", got, err, state)
-	}
+	l := List{ListQuery: engine.ListQuery{State: engine.State(g.IntN(6)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}}
+	l.From, l.To, l.KeyPrefix = g.instant(), g.instant(), g.text()
+	query(t, ListQuery, l)
+	query(t, FindQuery, List{Key: "k" + g.text()})
+	query(t, FindQuery, List{Chosen: Chosen{KeyPrefix: l.KeyPrefix, Header: "h" + g.text()}})
+	query(t, PageQuery, PageAsked{l.After, l.Limit})
+	query(t, RefQuery, engine.State(g.IntN(5)))
 	d := g.duration()
-	step, span, err := ParseForecastQuery(ForecastQuery(d, 2*d))
-	if err != nil || step != d || span != 2*d {
-		t.Fatalf("%v, %v, %v; want %v twice", step, span, err, d)
+	query(t, ForecastQuery, ForecastAsked{d, 2 * d})
+	query(t, ProblemsQuery, d-1)
+	queues := some(g, func() string { return "q." + strconv.Itoa(g.IntN(9)) })
+	query(t, TrendsQuery, TrendsAsked{TrendAsked: TrendAsked{d, 0}, Queues: queues})
+	query(t, LiveQuery, LiveAsked{queues, Overview(1 + g.IntN(3))})
+}
+
+// query checks that a query says what it was made of.
+func query[T any](t *testing.T, o *Object[T], want T) {
+	t.Helper()
+	text := o.FormatQuery(&want)
+	got, err := o.ParseQuery(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
 	}
+	same(t, []byte(text), want, got)
 }
 
 // values makes values that stand for themselves on the wire.

@@ -181,29 +181,13 @@ var ScheduleTimes = answerObject("ScheduleTimes", "When a schedule fires.",
 	required("next", list(asTime, 0), func(t *Timetable) *[]time.Time { return &t.Next }, "the next times, jitter included; fewer than asked for: it ends"),
 	required("explain", list(asText, 0), func(t *Timetable) *[]string { return &t.Explain }, "in words, for people; and what the changes of the clock in the next year do"))
 
-// The parameters of queries about schedules.
+// The queries about schedules.
 var (
-	SchedulesParameters = parameters(PageParameters.fields[0], parameter("limit", isLimit, "schedules at most"))
-	TimesParameters     = parameters(parameter("n", wholeSchema(1, schedule.MaxNext).With("default", defaultTimes), "how many of the next times"))
-	RemovingParameters  = parameters(parameter("revision", textSchema(1, 0), "only if it has not changed since this was read"))
+	SchedulesQuery = pageQuery("schedules at most")
+	TimesQuery     = requestObject("", "",
+		optional("n", whole[int](1, schedule.MaxNext).described(wholeSchema(1, schedule.MaxNext).With("default", defaultTimes)), itself, "how many of the next times"),
+	).checked(func(_ *Reader, _ Fields, n *int) { *n = cmp.Or(*n, defaultTimes) })
+	RemovingQuery = requestObject("", "", optional("revision", asText.described(textSchema(1, 0)), itself, "only if it has not changed since this was read"))
 )
 
 const defaultTimes = 10
-
-// ParseSchedulesQuery reads the query of a page of schedules.
-func ParseSchedulesQuery(raw string) (after string, limit int, err error) {
-	q := parseQuery(raw, SchedulesParameters)
-	return q.Get("after"), q.limit(), q.err
-}
-
-// ParseTimesQuery reads how many times are asked for.
-func ParseTimesQuery(raw string) (n int, err error) {
-	q := parseQuery(raw, TimesParameters)
-	return cmp.Or(q.whole("n", schedule.MaxNext), defaultTimes), q.err
-}
-
-// ParseRemovingQuery reads the revision to remove; "": any.
-func ParseRemovingQuery(raw string) (revision string, err error) {
-	q := parseQuery(raw, RemovingParameters)
-	return q.Get("revision"), q.err
-}

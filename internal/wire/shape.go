@@ -25,12 +25,6 @@ type field struct {
 	required bool // it is always there in answers, and required in requests
 }
 
-// parameters returns the parameters of a query.
-func parameters(fields ...field) *Shape { return newShape("", "", true, fields) }
-
-// parameter returns a parameter of a query.
-func parameter(name string, is Schema, doc string) field { return field{name, is, doc, false} }
-
 func newShape(name, doc string, strict bool, fields []field) *Shape {
 	s := &Shape{Name: name, doc: doc, fields: fields, strict: strict}
 	for _, f := range fields {
@@ -131,8 +125,7 @@ var (
 	isCount    = TypeSchema("integer").With("minimum", 0)
 	isBase64   = TypeSchema("string").With("contentEncoding", "base64")
 
-	isState       = wordsSchema(words(engine.Scheduled, engine.Finished)...)
-	isStoredState = wordsSchema(words(engine.Scheduled, engine.Dead)...)
+	isState = wordsSchema(words(engine.Scheduled, engine.Finished)...)
 
 	isHeaders = Schema{{Name: "anyOf", Value: []Schema{
 		TypeSchema("object").With("additionalProperties", Schema{{Name: "anyOf", Value: []Schema{isText, arraySchema(isText, engine.MaxHeaders)}}}),

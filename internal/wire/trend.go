@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"time"
@@ -96,63 +97,38 @@ const (
 	MaxTrends        = 100 // queues that are named
 )
 
-// The parameters of trends.
-var (
-	TrendParameters = parameters(
-		parameter("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
-		parameter("step", isDuration, "a multiple of 10s for a span of up to 15m, of 1m up to 6h, else of 10m, of which the span is a multiple; 1000 steps at most; without it the finest"))
-	TrendsParameters = parameters(
-		parameter("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
-		parameter("step", isDuration, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
-		parameter("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues, with commas between, "+strconv.Itoa(MaxTrends)+" at most: only of these"),
-		parameter("after", isText, "the next of the page before"),
-		parameter("limit", isLimit, "queues at most"))
-)
-
-// TrendsQuery returns the query of a page of the trends of a span.
-func TrendsQuery(span, step time.Duration, after string, limit int) string {
-	v := page(after, limit)
-	v.Set("span", duration.Format(span))
-	if step > 0 {
-		v.Set("step", duration.Format(step))
-	}
-	return v.Encode()
-}
-
-// ParseTrendQuery reads the query of the trend of a queue. step is 0 if none is given.
-func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
-	q := parseQuery(raw, TrendParameters)
-	return q.positive("span", DefaultTrendSpan), q.positive("step", 0), q.err
-}
-
-// positive reads a duration that is not 0; otherwise, if it is not given.
-func (q *query) positive(name string, otherwise time.Duration) time.Duration {
-	d := q.duration(name, otherwise)
-	if d <= 0 && q.Get(name) != "" {
-		q.fail(Wrong("%s: must be longer than nothing", name))
-	}
-	return d
-}
-
-// TrendsAsked is a request for the trends of many queues.
-type TrendsAsked struct {
+// TrendAsked asks for a trend.
+type TrendAsked struct {
 	Span, Step time.Duration // a Step of 0: none is given
-	Queues     []string      // nil: all
-	After      string
-	Limit      int // 0: none is given
 }
 
-// ParseTrendsQuery reads the query of the trends of many queues.
-func ParseTrendsQuery(raw string) (t TrendsAsked, err error) {
-	q := parseQuery(raw, TrendsParameters)
-	t = TrendsAsked{
-		Span: q.positive("span", DefaultTrendSpan), Step: q.positive("step", 0), Queues: q.queues(MaxTrends), After: q.Get("after"), Limit: q.limit(),
-	}
-	if t.Queues != nil && (t.After != "" || t.Limit != 0) {
-		q.fail(Wrong("queues: go without after and limit"))
-	}
-	return t, q.err
+// TrendsAsked asks for the trends of many queues.
+type TrendsAsked struct {
+	TrendAsked
+	Queues []string // nil: all
+	PageAsked
 }
+
+// TrendQuery asks for a trend, TrendsQuery for the trends of many queues.
+var (
+	TrendQuery = requestObject("", "",
+		optional("span", asTrendSpan, func(t *TrendAsked) *time.Duration { return &t.Span }, "how far back to look, 72h at most"),
+		optional("step", asPositive, func(t *TrendAsked) *time.Duration { return &t.Step }, "a multiple of 10s for a span of up to 15m, of 1m up to 6h, else of 10m, of which the span is a multiple; 1000 steps at most; without it the finest"),
+	).checked(func(_ *Reader, _ Fields, t *TrendAsked) { t.Span = cmp.Or(t.Span, DefaultTrendSpan) })
+	TrendsQuery = requestObject("", "",
+		optional("span", asTrendSpan, func(t *TrendsAsked) *time.Duration { return &t.Span }, "how far back to look, 72h at most"),
+		optional("step", asPositive, func(t *TrendsAsked) *time.Duration { return &t.Step }, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
+		optional("queues", queueNames(MaxTrends), func(t *TrendsAsked) *[]string { return &t.Queues }, "names of queues, with commas between, "+strconv.Itoa(MaxTrends)+" at most: only of these"),
+		optional("after", asText, func(t *TrendsAsked) *string { return &t.After }, "the next of the page before"),
+		optional("limit", asLimit, func(t *TrendsAsked) *int { return &t.Limit }, "queues at most"),
+	).checked(func(r *Reader, _ Fields, t *TrendsAsked) {
+		t.Span = cmp.Or(t.Span, DefaultTrendSpan)
+		if t.Queues != nil && (t.After != "" || t.Limit != 0) {
+			r.Wrong("queues: go without after and limit")
+		}
+	})
+	asTrendSpan = asPositive.described(isDuration.With("default", duration.Format(DefaultTrendSpan)))
+)
 
 // The bounds of a viewer's query.
 const (
@@ -161,44 +137,38 @@ const (
 )
 
 // Overview says what a viewer wants to see of the queues that its query does not name.
-type Overview string
+type Overview uint8
 
 // The kinds of overviews.
 const (
-	OverviewNone    Overview = "none"
-	OverviewChanges Overview = "changes" // the queues that change from now on
-	OverviewAll     Overview = "all"     // first all queues, then those that change
+	OverviewNone    Overview = iota + 1
+	OverviewChanges          // the queues that change from now on
+	OverviewAll              // first all queues, then those that change
 )
 
-// LiveQuery is what a viewer wants to see.
-type LiveQuery struct {
+// String returns the overview's name in queries.
+func (o Overview) String() string { return [...]string{"", "none", "changes", "all"}[o] }
+
+// LiveAsked is what a viewer wants to see.
+type LiveAsked struct {
 	Queues   []string
 	Overview Overview
 }
 
-// LiveParameters are the parameters of a LiveQuery.
-var LiveParameters = parameters(
-	parameter("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues to be told of within 250 ms, with commas between, 32 at most"),
-	parameter("overview", isText.With("enum", []Overview{OverviewNone, OverviewChanges, OverviewAll}), "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"))
-
-// ParseLiveQuery reads a LiveQuery.
-func ParseLiveQuery(raw string) (l LiveQuery, err error) {
-	q := parseQuery(raw, LiveParameters)
-	l.Queues, l.Overview = q.queues(MaxWatched), Overview(q.Get("overview"))
-	switch l.Overview {
-	case OverviewNone, OverviewChanges, OverviewAll:
-	case "":
-		if l.Overview = OverviewChanges; len(l.Queues) > 0 {
-			l.Overview = OverviewNone
-		}
-	default:
-		q.fail(Wrong("overview: must be none, changes or all, not %s", engine.Clip(string(l.Overview))))
+// LiveQuery says what a viewer wants to see.
+var LiveQuery = requestObject("", "",
+	optional("queues", queueNames(MaxWatched), func(l *LiveAsked) *[]string { return &l.Queues }, "names of queues to be told of within 250 ms, with commas between, 32 at most"),
+	optional("overview", named(OverviewNone, OverviewAll), func(l *LiveAsked) *Overview { return &l.Overview }, "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"),
+).checked(func(r *Reader, _ Fields, l *LiveAsked) {
+	switch {
+	case l.Overview == OverviewNone && l.Queues == nil:
+		r.Wrong("overview: is none, and no queues are named: there is nothing to tell")
+	case l.Overview == 0 && l.Queues == nil:
+		l.Overview = OverviewChanges
+	case l.Overview == 0:
+		l.Overview = OverviewNone
 	}
-	if l.Overview == OverviewNone && len(l.Queues) == 0 {
-		q.fail(Wrong("overview: is none, and no queues are named: there is nothing to tell"))
-	}
-	return l, q.err
-}
+})
 
 // LiveQueue is what a queue holds, and what happened in it lately.
 type LiveQueue struct {

@@ -217,15 +217,12 @@ func (v *viewer) overview() (some bool) {
 	s := v.s
 	i := sort.Search(len(s.order), func(i int) bool { return s.order[i].version > v.cursor })
 	for n := 0; i < len(s.order) && n < wire.MaxLiveRows; i++ {
-		o := s.order[i]
-		v.cursor = o.version
-		if o.row.version != o.version || s.rows[o.row.queue] != o.row {
-			continue // it has changed again or was dropped
-		}
-		if _, watched := slices.BinarySearch(v.queues, o.row.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, o.row.queue) {
+		q := s.order[i]
+		v.cursor = q.version
+		if _, watched := slices.BinarySearch(v.queues, q.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, q.queue) {
 			continue
 		}
-		v.row = append(v.row, o.row.json)
+		v.row = append(v.row, q.json)
 		some = true
 		n++
 	}

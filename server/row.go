@@ -2,6 +2,7 @@ package server
 
 import (
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -23,9 +24,10 @@ const (
 
 // row is a queue as viewers see it.
 type row struct {
-	queue   string // never changes
-	version uint64 // under the sampler's lock, like json
-	json    []byte // replaced, but never changed in place
+	queue   string      // never changes
+	version uint64      // under the sampler's lock, like json; 0: the row was dropped
+	json    []byte      // replaced, but never changed in place
+	touched atomic.Bool // this server may have changed messages in a way that counts do not show
 
 	// The rest belongs to the sampler's goroutine.
 	live     wire.LiveQueue
@@ -38,10 +40,9 @@ type row struct {
 	lost     time.Time // when it was first missing from the list
 }
 
-// see updates a queue's row. listed: info comes from the list of all queues. touched: messages
-// may have changed although info does not show it. The recent past is summed up at most once
-// per every.
-func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Duration) {
+// see updates a queue's row. listed: info comes from the list of all queues. The recent past is
+// summed up at most once per every.
+func (r *round) see(info *engine.QueueInfo, listed bool, every time.Duration) {
 	q := r.s.rows[info.Queue]
 	known := q != nil
 	if !known {
@@ -52,7 +53,7 @@ func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Dur
 		activity = r.s.trends.Activity(info.Queue)
 	}
 	was := q.live
-	if moved := !known || touched || *info != q.info || activity != q.activity; moved {
+	if q.touched.Swap(false) || !known || *info != q.info || activity != q.activity {
 		q.live.Changes++
 	}
 	if !known || activity != q.activity {
@@ -127,16 +128,3 @@ func (r *round) tell(q *row) {
 		r.fresh = append(r.fresh, q)
 	}
 }
-
-// totals are the sums over all queues.
-type totals struct{ wire.LiveTotals }
-
-func (t *totals) add(i *engine.QueueInfo) {
-	t.Queues++
-	t.Scheduled += i.Scheduled
-	t.Ready += i.Ready
-	t.Leased += i.Leased
-	t.Dead += i.Dead
-}
-
-func (t *totals) json() []byte { return wire.AppendJSON(nil, &t.LiveTotals) }

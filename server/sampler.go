@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/trend"
 )
 
@@ -33,13 +34,10 @@ type sampler struct {
 	trends *trend.Recorder // nil: the recent past is not kept
 	most   int             // the most viewers
 
-	watching atomic.Bool // there are viewers
-
 	mu          sync.RWMutex
 	viewers     int
 	overviewers int
-	watched     map[string]int      // by queue: how many viewers watch it
-	touched     map[string]struct{} // watched queues with messages that this server has changed
+	watched     map[string]int // by queue: how many viewers watch it
 	end         context.CancelFunc
 	ended       chan struct{}
 	wake        chan struct{} // holds a token when a viewer has come
@@ -53,7 +51,7 @@ type sampler struct {
 // seen is the state that a sampler has read. Only its goroutine changes it, under the lock.
 type seen struct {
 	rows    map[string]*row
-	order   []stamp // by version; rows changed again since are skipped
+	order   []*row // by version
 	version uint64
 	floor   uint64 // changes up to this version may have been dropped
 	listed  bool   // all queues were listed since the goroutine began
@@ -62,15 +60,9 @@ type seen struct {
 	asked   bool   // there was a round since the goroutine began
 }
 
-// stamp is a row's version at one of its changes.
-type stamp struct {
-	version uint64
-	row     *row
-}
-
 func newSampler(c *tarry.Client, trends *trend.Recorder, most int) *sampler {
 	return &sampler{
-		c: c, trends: trends, most: most, watched: make(map[string]int), touched: make(map[string]struct{}),
+		c: c, trends: trends, most: most, watched: make(map[string]int),
 		wake: make(chan struct{}, 1), tick: make(chan struct{}), seen: seen{rows: make(map[string]*row)},
 	}
 }
@@ -116,7 +108,6 @@ func (s *sampler) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	before, ended := s.ended, make(chan struct{})
 	s.end, s.ended, s.listed, s.asked = cancel, ended, false, false
-	s.watching.Store(true)
 	go func() {
 		defer close(ended)
 		if before != nil {
@@ -142,7 +133,6 @@ func (s *sampler) leave(queues []string, overview bool) {
 		s.mu.Unlock()
 		return
 	}
-	s.watching.Store(false)
 	s.end()
 	ended := s.ended
 	s.drop = time.AfterFunc(keptFor, s.forget)
@@ -156,20 +146,16 @@ func (s *sampler) forget() {
 	defer s.mu.Unlock()
 	if s.viewers == 0 {
 		s.epoch, s.seen = "", seen{rows: make(map[string]*row)}
-		clear(s.touched)
 	}
 }
 
 // touch notes that this server may have changed messages of a queue in a way that its
 // counts do not show.
 func (s *sampler) touch(queue string) {
-	if !s.watching.Load() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watched[queue] > 0 {
-		s.touched[queue] = struct{}{}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if q := s.rows[queue]; q != nil {
+		q.touched.Store(true)
 	}
 }
 
@@ -198,13 +184,11 @@ func (s *sampler) run(ctx context.Context) {
 		if overview && listed.Before(next) {
 			next = listed
 		}
-		rest := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
-		case <-rest.C:
+		case <-time.After(time.Until(next)):
 		}
-		rest.Stop()
 	}
 }
 
@@ -216,15 +200,6 @@ func (s *sampler) wanted() (queues []string, overview bool) {
 		queues = append(queues, q)
 	}
 	return queues, s.overviewers > 0
-}
-
-// taken returns the queues touched since its last call.
-func (s *sampler) taken() map[string]struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	touched := s.touched
-	s.touched = make(map[string]struct{})
-	return touched
 }
 
 // round is one look at the engine.
@@ -242,15 +217,13 @@ type round struct {
 func (r *round) look(ctx context.Context, queues []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	touched := r.s.taken() // a later touch shows in the next round
 	for _, q := range queues {
 		info, err := r.s.c.Queue(ctx, q)
 		if err != nil {
 			r.failed = true
 			return
 		}
-		_, changed := touched[q]
-		r.see(&info, false, changed, figureWatched)
+		r.see(&info, false, figureWatched)
 	}
 }
 
@@ -258,7 +231,7 @@ func (r *round) look(ctx context.Context, queues []string) {
 func (r *round) list(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var t totals
+	var t wire.LiveTotals
 	there := make(map[string]struct{}, len(r.s.rows))
 	for q, err := range r.s.c.AllQueues(ctx) {
 		if err != nil {
@@ -266,15 +239,19 @@ func (r *round) list(ctx context.Context) {
 			return
 		}
 		there[q.Queue] = struct{}{}
-		t.add(&q)
-		r.see(&q, true, false, figureAll)
+		t.Queues++
+		t.Scheduled += q.Scheduled
+		t.Ready += q.Ready
+		t.Leased += q.Leased
+		t.Dead += q.Dead
+		r.see(&q, true, figureAll)
 	}
 	for name, row := range r.s.rows {
 		if _, ok := there[name]; !ok {
 			r.lose(row)
 		}
 	}
-	r.totals = t.json()
+	r.totals = wire.AppendJSON(nil, &t)
 }
 
 // publish shows the changes to viewers.
@@ -283,12 +260,15 @@ func (r *round) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := len(r.fresh) > 0 || r.totals != nil && (!s.listed || string(s.totals) != string(r.totals)) || !s.asked || s.up == r.failed
+	if len(r.fresh) > 0 {
+		s.order = slices.DeleteFunc(s.order, func(q *row) bool { return q.fresh })
+	}
 	for _, row := range r.fresh {
 		s.version++
 		row.version, row.json, row.fresh = s.version, row.next, false
 		s.rows[row.queue] = row
-		s.order = append(s.order, stamp{s.version, row})
 	}
+	s.order = append(s.order, r.fresh...)
 	if s.asked, s.up = true, !r.failed; r.totals != nil {
 		s.listed, s.totals = true, r.totals
 	}
@@ -302,15 +282,10 @@ func (r *round) publish() {
 	for _, row := range r.old {
 		s.floor = max(s.floor, row.version)
 		delete(s.rows, row.queue)
+		row.version = 0
 	}
-	if len(s.order) > 2*len(s.rows)+64 {
-		kept := s.order[:0:0]
-		for _, o := range s.order {
-			if o.row.version == o.version && s.rows[o.row.queue] == o.row {
-				kept = append(kept, o)
-			}
-		}
-		s.order = kept
+	if len(r.old) > 0 {
+		s.order = slices.DeleteFunc(s.order, func(q *row) bool { return q.version == 0 })
 	}
 	if news {
 		close(s.tick)

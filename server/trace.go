@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,30 +57,20 @@ func (t traceContext) into(m *engine.Message) {
 	}
 }
 
-// traceID returns the trace id in a traceparent, or "" if that is malformed. It must be a
-// version, a trace id, a span id and flags, in lower-case hexadecimal.
+// parents matches a version, a trace id, a span id and flags, in lower-case hexadecimal. Versions
+// after 00 may have more behind a dash.
+var parents = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[ -~]*)?$`)
+
+// traceID returns the trace id in a traceparent, or "" if that is malformed.
 func traceID(parent string) string {
-	const version, id, span, flags = 2, 32, 16, 2
-	const whole = version + 1 + id + 1 + span + 1 + flags
-	switch {
-	case len(parent) < whole || len(parent) > engine.MaxHeaderBytes/2,
-		len(parent) > whole && (parent[:version] == "00" || parent[whole] != '-'), // later versions may have more behind a dash
-		!printable(parent):
+	if len(parent) > engine.MaxHeaderBytes/2 {
 		return ""
 	}
-	fields := strings.Split(parent[:whole], "-")
-	if len(fields) != 4 {
+	m := parents.FindStringSubmatch(parent)
+	if m == nil || m[1] == "ff" || m[1] == "00" && m[4] != "" || strings.Trim(m[2], "0") == "" || strings.Trim(m[3], "0") == "" {
 		return ""
 	}
-	for i, n := range [...]int{version, id, span, flags} {
-		if len(fields[i]) != n || strings.Trim(fields[i], "0123456789abcdef") != "" {
-			return ""
-		}
-	}
-	if fields[0] == "ff" || strings.Trim(fields[1], "0") == "" || strings.Trim(fields[2], "0") == "" {
-		return ""
-	}
-	return fields[1]
+	return m[2]
 }
 
 // printable reports whether s is all printable ASCII.

@@ -91,10 +91,11 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 		defer context.AfterFunc(stop, cancel)()
 	}
 	if req.Poll != "" {
-		if !s.polls.add(x.own(req.Poll), cancel) {
+		name := x.own(req.Poll)
+		if _, waits := s.polls.LoadOrStore(name, cancel); waits {
 			return got, "", wire.Wrong("poll: one of this name is waiting already")
 		}
-		defer s.polls.remove(x.own(req.Poll))
+		defer s.polls.Delete(name)
 	}
 	got, set, err = s.leaseFrom(ctx, x, r, req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {

@@ -25,7 +25,7 @@ type Server struct {
 	searches     turns         // bounds searches under way
 	groups       turns         // bounds groupings of dead messages under way
 	sweeps       chan struct{} // holds a token for each sweep of dead messages under way
-	polls        polls
+	polls        sync.Map      // of context.CancelFunc: lease requests that wait and have a name, which ends them
 	sets         sets
 	waits        atomic.Int64 // lease requests that wait
 	live         *sampler

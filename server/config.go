@@ -54,10 +54,6 @@ type Config struct {
 	// dropped; if that is not enough, no new set is made. Default 200,000; negative: no sets.
 	MaxSetQueues int
 
-	// MaxHeader bounds the request line and headers together, in bytes; more gets
-	// 431. Default 32 KiB; at most 1 MiB.
-	MaxHeader int
-
 	// ReadHeaderTimeout is how long a client may take to send the headers of a
 	// request. Default 10 s.
 	ReadHeaderTimeout time.Duration
@@ -137,8 +133,7 @@ const (
 	DefaultMaxSetQueues   = 200_000
 
 	defaultMaxRequest = 8 << 20
-	defaultMaxHeader  = 32 << 10
-	mostMaxHeader     = 1 << 20
+	maxHeader         = 32 << 10 // request line and headers together, in bytes; more gets 431
 )
 
 // withDefaults returns a copy with every field set.
@@ -152,7 +147,6 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 	c.MaxViewers = cmp.Or(max(c.MaxViewers, 0), DefaultMaxViewers)
 	c.MaxViewers = min(c.MaxViewers, max(c.MaxConnections/2, 1))
 	c.MaxSetQueues = cmp.Or(c.MaxSetQueues, DefaultMaxSetQueues)
-	c.MaxHeader = min(cmp.Or(max(c.MaxHeader, 0), defaultMaxHeader), mostMaxHeader)
 	if c.TLS == nil && c.Certificate != nil {
 		c.TLS = c.Certificate.TLS()
 	}

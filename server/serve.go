@@ -48,7 +48,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    cfg.MaxHeader,
+		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(&errorLog{cfg.Logger, notify.NewLines(10, 10*time.Second)}, "", 0),
 		TLSConfig:         cfg.TLS,
 		Protocols:         new(http.Protocols),

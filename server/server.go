@@ -115,7 +115,7 @@ func (s *Server) acceptable(x *exchange, r *http.Request) error {
 			cost += headerCost
 		}
 	}
-	if size > s.cfg.MaxHeader {
+	if size > maxHeader {
 		return refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request's line and headers are too large", "")
 	}
 	if err := x.take(int64(cost + size)); err != nil {

@@ -421,7 +421,7 @@ func TestLiveHasItsLimits(t *testing.T) {
 		synctest.Wait()
 		for query, want := range map[string]string{
 			"":                       "503 as many watch as may",
-			"overview=some":          "400 overview: must be none, changes or all, not some",
+			"overview=some":          "400 overview: must be none, changes or all, not \"some\"",
 			"overview=none":          "400 overview: is none, and no queues are named: there is nothing to tell",
 			"queues=a,,b":            `400 queues: "" is not the name of a queue`,
 			"queues=-a":              `400 queues: "-a" is not the name of a queue`,

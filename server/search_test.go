@@ -299,9 +299,9 @@ func TestSearchesThatAreRefused(t *testing.T) {
 	a := aStore(t, 8, "q")
 	long := strings.Repeat("k", 513)
 	for path, want := range map[string]string{
-		"/v1/queues/q/messages?key_prefix=":                "key_prefix: is empty",
-		"/v1/queues/q/messages?header=":                    "header: is empty",
-		"/v1/queues/q/messages?key_prefix=" + long:         "key_prefix: has 513 bytes; at most 512 are allowed",
+		"/v1/queues/q/messages?key_prefix=":                "key_prefix: is empty; leave it out for all of them",
+		"/v1/queues/q/messages?header=":                    "header: is empty; leave it out for all of them",
+		"/v1/queues/q/messages?key_prefix=" + long:         "key_prefix: longer than 512 bytes",
 		"/v1/queues/q/messages?ending=acked":               "ending: needs state=finished",
 		"/v1/queues/q/messages?state=finished&header=h":    "header: finished messages have no headers",
 		"/v1/queues/q/messages?state=finished&ending=sent": "ending: must be acked, cancelled or expired, not \"sent\"",
@@ -310,10 +310,10 @@ func TestSearchesThatAreRefused(t *testing.T) {
 		"/v1/queues/q/messages?key=k":                      "key: no such parameter",
 		"/v1/queues/q/messages?key_prefix=a&after=x":       "after: must be the next of an earlier page",
 		"/v1/messages":                                 "give key, key_prefix or header",
-		"/v1/messages?key=":                            "key: is empty",
+		"/v1/messages?key=":                            "key: is empty; leave it out for all of them",
 		"/v1/messages?key=k&header=h":                  "key: cannot be combined with key_prefix or header",
 		"/v1/messages?key_prefix=k&after=nonsense":     "after: must be the next of an earlier page",
-		"/v1/messages?key=" + long:                     "key: has 513 bytes; at most 512 are allowed",
+		"/v1/messages?key=" + long:                     "key: longer than 512 bytes",
 		"/v1/messages?key=k&limit=1001":                "limit: must be a whole number from 1 to 1000, not 1001",
 		"/v1/messages?key_prefix=a&after=q+x":          "after: must be the next of an earlier page",
 		"/v1/messages?key_prefix=a&after=q+ready:x":    "",

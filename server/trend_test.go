@@ -86,7 +86,8 @@ func TestTrendsOfWrongSpans(t *testing.T) {
 	for query, want := range map[string]string{
 		"span=4d":          "span: 96h is not within 72h",
 		"span=x":           `span: "x" is not a duration`,
-		"span=-1m":         "span: must be longer than nothing",
+		"span=-1m":         "span: -1m is negative",
+		"span=0s":          "span: must be longer than nothing",
 		"span=1h&step=10s": "step: 10s is not a multiple of 1m, the finest step of a span of 1h",
 		"span=25s":         "step: the span of 25s is not a multiple of 10s",
 		"steps=3":          "steps: no such parameter",

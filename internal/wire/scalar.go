@@ -168,7 +168,7 @@ func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 // ttr reads the length of a lease.
 func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.MinTTR, engine.MaxTTR) }
 
-const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
+const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"; in a query + is written %2B`
 
 func (r *Reader) time(name string) time.Time {
 	if r.err == nil && r.dec.PeekKind() == '0' {

@@ -15,7 +15,7 @@ import (
 // The kinds of values that many objects have. Those named after a word are its values.
 var (
 	asText        = scalar(isText, (*Reader).text, AppendString)
-	asQueue       = scalar(isQueue, func(r *Reader, _ string) string { return r.queueName() }, AppendString)
+	asQueue       = asText.described(isQueue)
 	asContentType = scalar(isText, (*Reader).contentType, AppendString)
 	asFlag        = scalar(isFlag, (*Reader).flag, strconv.AppendBool)
 	asID          = scalar(isID, (*Reader).id, appendID)

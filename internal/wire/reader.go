@@ -26,9 +26,8 @@ type Reader struct {
 	arena   []byte // bodies decoded from base64; never grows once in use
 	rd      bytes.Buffer
 	dec     jsontext.Decoder
-	lenient bool   // it reads an answer
-	queue   string // the last queue's name, for reuse
-	deep    bool   // it has read a deeply nested value
+	lenient bool // it reads an answer
+	deep    bool // it has read a deeply nested value
 	err     error
 	bad     *Error
 }

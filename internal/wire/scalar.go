@@ -47,14 +47,6 @@ func (r *Reader) text(name string) string {
 	return string(s)
 }
 
-// queueName reads the name of a queue, mostly the same as the last.
-func (r *Reader) queueName() string {
-	if s, _ := r.bytes("queue"); string(s) != r.queue {
-		r.queue = string(s)
-	}
-	return r.queue
-}
-
 // contentType reads a content type. It allocates nothing for the common ones.
 func (r *Reader) contentType(name string) string {
 	s, _ := r.bytes(name)

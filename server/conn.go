@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,42 +22,8 @@ type conn struct {
 
 	unwatched context.Context // for pushes, which do not end with their requests
 
-	reads, writes deadline
-}
-
-// deadline is one of a connection. It costs much to move it, so it moves to a later time only
-// once it has come.
-type deadline struct {
-	mu   sync.Mutex
-	move func(time.Time) error // the connection's
-	at   time.Time             // when it is; zero: never
-	most time.Time             // the latest; zero: there is none
-	next time.Time             // the connection's, at or before
-}
-
-func (d *deadline) set(t time.Time) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.at = t; !d.most.IsZero() && d.most.Before(t) {
-		d.at = d.most
-	}
-	if !d.next.IsZero() && (d.at.IsZero() || d.at.After(d.next)) {
-		return nil
-	}
-	d.next = d.at
-	return d.move(d.at)
-}
-
-// early reports whether a call failed at a time that was no longer its deadline, and moves the
-// connection's then.
-func (d *deadline) early(err error) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !errors.Is(err, os.ErrDeadlineExceeded) || d.next.Equal(d.at) {
-		return false
-	}
-	d.next = d.at
-	return d.move(d.at) == nil
+	mu      sync.Mutex
+	writeBy time.Time // when all writing must have ended; zero: as long as the client reads
 }
 
 // Read charges for the bytes it reads of a request head. During a brief request only net/http
@@ -70,9 +34,7 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	if c.brief.Load() {
 		return 0, nil
 	}
-	for n, err = c.Conn.Read(p); err != nil && c.reads.early(err); {
-		n, err = c.Conn.Read(p)
-	}
+	n, err = c.Conn.Read(p)
 	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
 		_ = c.Conn.Close()
 		return 0, net.ErrClosed
@@ -82,31 +44,30 @@ func (c *conn) Read(p []byte) (n int, err error) {
 
 // Write gives the client WriteTimeout to read each stride.
 func (c *conn) Write(p []byte) (n int, err error) {
-	for n < len(p) {
-		_ = c.writes.set(time.Now().Add(c.l.cfg.WriteTimeout)) // if it fails, the write does
-		for end := min(n+stride, len(p)); n < end; {
-			m, err := c.Conn.Write(p[n:end])
-			if n += m; err != nil && !c.writes.early(err) {
-				return n, err
-			}
+	for n < len(p) && err == nil {
+		c.mu.Lock()
+		by := time.Now().Add(c.l.cfg.WriteTimeout)
+		if !c.writeBy.IsZero() && c.writeBy.Before(by) {
+			by = c.writeBy
 		}
+		_ = c.Conn.SetWriteDeadline(by) // if it fails, the write does
+		c.mu.Unlock()
+		var m int
+		m, err = c.Conn.Write(p[n:min(n+stride, len(p))])
+		n += m
 	}
-	return n, nil
+	return n, err
 }
-
-// SetReadDeadline sets when a read fails; zero: never.
-func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.set(t) }
 
 // SetWriteDeadline sets until when all writing must have ended; zero: as long as the client
 // reads.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.writes.mu.Lock()
-	c.writes.most = t
-	c.writes.mu.Unlock()
-	if t.IsZero() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writeBy = t; t.IsZero() {
 		return nil // Write sets the next
 	}
-	return c.writes.set(t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // charge adds to the cost of a waiting connection, and closes others if that is too much. It

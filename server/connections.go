@@ -69,7 +69,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		if tcp, ok := nc.(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(sendBuffer) // if it fails, very slow clients are cut early
 		}
-		c := &conn{Conn: nc, l: l, reads: deadline{move: nc.SetReadDeadline}, writes: deadline{move: nc.SetWriteDeadline}}
+		c := &conn{Conn: nc, l: l}
 		if l.admit(c) {
 			return c, nil
 		}

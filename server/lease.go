@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,7 +61,11 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.recheck(x, got.Messages); err != nil {
+	err = x.recheck(access.Work)
+	for i := range got.Messages {
+		err = cmp.Or(err, x.may(access.Work, got.Messages[i].Queue))
+	}
+	if err != nil {
 		s.release(r, got.Messages)
 		return err
 	}

@@ -78,9 +78,8 @@ type viewer struct {
 	totals string
 	up     bool // whether the store was up, as last sent
 
-	out []byte   // written before the rows
-	row [][]byte // rows to write, shared with other viewers
-	end []byte   // written after the rows
+	out  [][]byte // to be written; rows are shared with other viewers
+	rows [][]byte // to be told in the next event
 }
 
 // run sends events until the client hangs up, the server stops or the token ends.
@@ -95,9 +94,8 @@ func (v *viewer) run(ctx context.Context, last string) {
 	defer wake.Stop()
 	beat := time.Now().Add(heartbeat)
 	for {
-		why := v.endReason()
-		if why != "" {
-			v.event("end", map[string]string{"reason": why})
+		if err := v.x.recheck(access.Read, v.queues...); err != nil {
+			v.event("end", map[string]string{"reason": err.Error()})
 			_ = v.send()
 			return
 		}
@@ -131,24 +129,6 @@ func (v *viewer) run(ctx context.Context, last string) {
 	}
 }
 
-// endReason returns why a stream must end; "": it goes on.
-func (v *viewer) endReason() string {
-	if v.x.token == nil {
-		return ""
-	}
-	now := v.x.s.cfg.Guard.Current(v.x.token)
-	if now == nil {
-		return "the token was revoked or has expired"
-	}
-	v.x.token = now
-	for _, q := range v.queues {
-		if err := v.x.may(access.Read, q); err != nil {
-			return err.Error()
-		}
-	}
-	return ""
-}
-
 // news collects what is new. It returns a channel that is closed when there is more, and a
 // time to look again in any case; zero: none.
 func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
@@ -168,7 +148,7 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	for _, name := range v.queues {
 		if q := s.rows[name]; q != nil && q.version > v.sentVersion[name] {
 			v.sentVersion[name] = q.version
-			v.row = append(v.row, q.json)
+			v.rows = append(v.rows, q.json)
 		}
 	}
 	if v.all && v.begun {
@@ -184,11 +164,16 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 			next = v.listed.Add(overviewEvery)
 		}
 	}
-	if len(v.row) > 0 {
+	if len(v.rows) > 0 {
 		v.say("id: ", s.epoch, "-", strconv.FormatUint(v.cursor, 10), "\nevent: queues\ndata: {\"queues\":[")
-		v.end = append(v.end, "],\"viewers\":"...)
-		v.end = strconv.AppendInt(v.end, int64(s.viewers), 10)
-		v.end = append(v.end, "}\n\n"...)
+		for i, row := range v.rows {
+			if i > 0 {
+				v.out = append(v.out, comma)
+			}
+			v.out = append(v.out, row)
+		}
+		v.say("],\"viewers\":", strconv.Itoa(s.viewers), "}\n\n")
+		v.rows = slices.Delete(v.rows, 0, len(v.rows))
 	}
 	return s.tick, next
 }
@@ -222,7 +207,7 @@ func (v *viewer) overview() (some bool) {
 		if _, watched := slices.BinarySearch(v.queues, q.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, q.queue) {
 			continue
 		}
-		v.row = append(v.row, q.json)
+		v.rows = append(v.rows, q.json)
 		some = true
 		n++
 	}
@@ -238,7 +223,7 @@ func (v *viewer) overview() (some bool) {
 
 func (v *viewer) say(text ...string) {
 	for _, t := range text {
-		v.out = append(v.out, t...)
+		v.out = append(v.out, []byte(t))
 	}
 }
 
@@ -256,22 +241,11 @@ func (v *viewer) send() error {
 	if !v.waits() {
 		return nil
 	}
-	_, err := v.x.Write(v.out)
-	for i, row := range v.row {
-		if i > 0 && err == nil {
-			_, err = v.x.Write(comma)
-		}
-		if err == nil {
-			_, err = v.x.Write(row)
+	for _, part := range v.out {
+		if _, err := v.x.Write(part); err != nil {
+			return err
 		}
 	}
-	if len(v.end) > 0 && err == nil {
-		_, err = v.x.Write(v.end)
-	}
-	clear(v.row)
-	v.out, v.row, v.end = v.out[:0], v.row[:0], v.end[:0]
-	if err == nil {
-		err = http.NewResponseController(v.x.ResponseWriter).Flush()
-	}
-	return err
+	v.out = slices.Delete(v.out, 0, len(v.out)) // clears it, so that it holds no rows
+	return http.NewResponseController(v.x.ResponseWriter).Flush()
 }

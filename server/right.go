@@ -61,22 +61,19 @@ func either(wanted access.Scope) string {
 	return text
 }
 
-// recheck checks the token of a request again after a wait. It returns the error to answer
-// with if the token was revoked, has expired, or lost its right to a leased queue.
-func (s *Server) recheck(x *exchange, leased []engine.Lease) error {
+// recheck checks the token of a request again after a wait. It returns the error to answer with
+// if the token was revoked, has expired, or may not do so on one of the queues any more.
+func (x *exchange) recheck(wanted access.Scope, queues ...string) error {
 	if x.token == nil {
 		return nil
 	}
-	now := s.cfg.Guard.Current(x.token)
+	now := x.s.cfg.Guard.Current(x.token)
 	if now == nil {
 		return unauthorized(&access.Failed{Reason: "the token " + x.token.Name + " was revoked or has expired"})
 	}
-	if now == x.token {
-		return nil // the file has not been read again
-	}
 	x.token = now
-	for i := range leased {
-		if err := x.may(access.Work, leased[i].Queue); err != nil {
+	for _, queue := range queues {
+		if err := x.may(wanted, queue); err != nil {
 			return err
 		}
 	}

@@ -157,15 +157,7 @@ func (w *sweeping) mayContinue() error {
 	if server := stopping(w.r.Context()); server != nil && server.Err() != nil {
 		return errShutdown
 	}
-	if w.x.token == nil {
-		return nil
-	}
-	now := w.s.cfg.Guard.Current(w.x.token)
-	if now == nil {
-		return unauthorized(&access.Failed{Reason: "the token " + w.x.token.Name + " was revoked or has expired"})
-	}
-	w.x.token = now
-	return w.x.may(access.Operate, w.x.path.Queue())
+	return w.x.recheck(access.Operate, w.x.path.Queue())
 }
 
 // line writes a line with the progress so far.

@@ -99,30 +99,19 @@ func (s *Server) nextSize(n int, said int64) int {
 
 // checkType requires JSON, since a form on a foreign web page can send other types unasked.
 func checkType(r *http.Request) error {
-	if !isType(header(r, "Content-Type")) {
+	if !isType(r.Header.Get("Content-Type")) {
 		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json",
 			"add the header Content-Type: application/json")
 	}
-	if e := header(r, "Content-Encoding"); e != "" && e != "identity" {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Encoding must be identity", "send the JSON as it is")
 	}
 	return nil
 }
 
-// header returns the first value of a header; name must be in canonical form.
-func header(r *http.Request, name string) string {
-	if values := r.Header[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
 func isType(contentType string) bool {
-	if contentType == "application/json" {
-		return true
-	}
 	t, _, _ := strings.Cut(contentType, ";")
-	return strings.EqualFold(strings.TrimSpace(t), "application/json")
+	return strings.EqualFold(strings.TrimSpace(t), mediaType)
 }
 
 func (s *Server) tooLarge() error {

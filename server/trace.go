@@ -25,7 +25,7 @@ type traceContext []engine.Header
 
 // traceOf returns the trace context of a request; nil if it has none or it is malformed.
 func traceOf(r *http.Request) traceContext {
-	parent := header(r, "Traceparent")
+	parent := r.Header.Get(traceParent)
 	if traceID(parent) == "" {
 		return nil
 	}

@@ -88,7 +88,7 @@ func (s *Server) workerAsks(x *exchange, r *http.Request, name string, queues ..
 	if engine.CheckWorker("lease", "", name) != nil {
 		return
 	}
-	id, address, version := workerID{name: name}, remoteHost(r), header(r, "User-Agent")
+	id, address, version := workerID{name: name}, remoteHost(r), r.UserAgent()
 	if name == "" {
 		id.address = address
 	}

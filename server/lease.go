@@ -92,9 +92,7 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	if stop := stopping(ctx); stop != nil {
-		defer context.AfterFunc(stop, cancel)()
-	}
+	defer context.AfterFunc(stopping(ctx), cancel)()
 	if req.Poll != "" {
 		name := x.own(req.Poll)
 		if _, waits := s.polls.LoadOrStore(name, cancel); waits {

@@ -84,12 +84,8 @@ type viewer struct {
 
 // run sends events until the client hangs up, the server stops or the token ends.
 func (v *viewer) run(ctx context.Context, last string) {
-	var stop <-chan struct{}
-	if s := stopping(ctx); s != nil {
-		stop = s.Done()
-		w := http.NewResponseController(v.x.ResponseWriter)
-		defer context.AfterFunc(s, func() { _ = w.SetWriteDeadline(time.Now().Add(farewell)) })()
-	}
+	stop, w := stopping(ctx), http.NewResponseController(v.x.ResponseWriter)
+	defer context.AfterFunc(stop, func() { _ = w.SetWriteDeadline(time.Now().Add(farewell)) })()
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	beat := time.Now().Add(heartbeat)
@@ -121,7 +117,7 @@ func (v *viewer) run(ctx context.Context, last string) {
 		case <-wake.C:
 		case <-ctx.Done():
 			return
-		case <-stop:
+		case <-stop.Done():
 			v.event("end", map[string]string{"reason": "the server stops"})
 			_ = v.send()
 			return

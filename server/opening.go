@@ -55,13 +55,9 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		failAlone(w, refusal(http.StatusServiceUnavailable, "unavailable", "the store is being opened, and too many requests wait for it", "try again later"))
 		return
 	}
-	var stop <-chan struct{}
-	if c := stopping(r.Context()); c != nil {
-		stop = c.Done()
-	}
 	select {
 	case <-o.opened:
-	case <-stop:
+	case <-stopping(r.Context()).Done():
 	case <-r.Context().Done():
 		return
 	}

@@ -123,7 +123,7 @@ const readyTimeout = 2 * time.Second
 // when the disk is full, since then only pushes fail, and 503 when nothing would succeed. Only
 // clients with a valid token see further problems.
 func (s *Server) readyz(x *exchange, r *http.Request) error {
-	if stop := stopping(r.Context()); stop != nil && stop.Err() != nil {
+	if stopping(r.Context()).Err() != nil {
 		return errStopping()
 	}
 	if s.cfg.Guard != nil && s.cfg.Guard.Closed() {

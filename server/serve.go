@@ -17,13 +17,15 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// stoppingKey is the context key for a context that ends when the server shuts down. The
-// request's own context does not end then, so that work begun is finished.
 type stoppingKey struct{}
 
+// stopping returns a context that ends when the server of a request shuts down. The request's
+// own context does not end then, so that work begun is finished.
 func stopping(ctx context.Context) context.Context {
-	c, _ := ctx.Value(stoppingKey{}).(context.Context)
-	return c
+	if c, ok := ctx.Value(stoppingKey{}).(context.Context); ok {
+		return c
+	}
+	return context.Background() // another server has accepted it
 }
 
 // Serve answers requests on a listener until ctx ends. Then it stops accepting, closes

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -80,20 +78,14 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 // that the chunk under way is finished and counted.
 func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 	ctx, w.stop = context.WithCancelCause(context.WithoutCancel(w.r.Context()))
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-w.r.Context().Done():
-		case <-ctx.Done():
-			return
-		}
+	unwatch := context.AfterFunc(w.r.Context(), func() {
 		if duration.Sleep(ctx, sweepGrace) {
 			w.stop(errClientGone)
 		}
 	})
 	return ctx, func() {
+		unwatch()
 		w.stop(nil)
-		watch.Wait()
 	}
 }
 
@@ -154,7 +146,7 @@ func (w *sweeping) mayContinue() error {
 	if w.r.Context().Err() != nil {
 		return errClientGone
 	}
-	if server := stopping(w.r.Context()); server != nil && server.Err() != nil {
+	if stopping(w.r.Context()).Err() != nil {
 		return errShutdown
 	}
 	return w.x.recheck(access.Operate, w.x.path.Queue())
@@ -175,10 +167,7 @@ func (w *sweeping) line() error {
 	if _, err := w.x.Write(a.b); err != nil {
 		return err
 	}
-	if err := http.NewResponseController(w.x.ResponseWriter).Flush(); !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
+	return flush(w.x.ResponseWriter)
 }
 
 // answer answers with the result.

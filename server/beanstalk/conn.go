@@ -24,9 +24,10 @@ type conn struct {
 	stop context.CancelFunc
 	host string // of the client; what the store shows as the name of the worker
 
-	in   input
-	out  []byte // answers not written yet
-	sent uint64 // bytes written
+	in      input
+	out     []byte    // answers not written yet
+	sent    uint64    // bytes written
+	writeBy time.Time // the deadline of writing
 
 	use      *tube
 	watch    []*tube
@@ -249,7 +250,7 @@ func (c *conn) write(b []byte) error {
 		defer c.s.memory.release(n)
 	}
 	for len(b) > 0 {
-		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.limits.write)) // if it fails, the write does
+		c.setWriteDeadline()
 		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
 		if err != nil {
@@ -259,6 +260,16 @@ func (c *conn) write(b []byte) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// setWriteDeadline sets the deadline, unless that was done lately: the runtime takes long to change
+// one.
+func (c *conn) setWriteDeadline() {
+	within := c.s.limits.write
+	if by := time.Now().Add(within); by.Sub(c.writeBy) > within/16 {
+		c.writeBy = by
+		_ = c.nc.SetWriteDeadline(by)
+	}
 }
 
 // end gives up all that the connection has.

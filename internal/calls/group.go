@@ -1,6 +1,9 @@
 package calls
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // GroupBy groups the numbers from 0 to n-1, for example of the items of a call, by the value
 // that of returns for each. It yields the values in order of first appearance, each with its
@@ -22,22 +25,75 @@ func GroupBy[K comparable](n int, of func(i int) K) iter.Seq2[K, []int] {
 			yield(first, upTo(n))
 			return
 		}
-		var values []K
-		groups := make(map[K][]int)
-		for i := range n {
-			value := of(i)
-			group, known := groups[value]
-			if !known {
-				values = append(values, value)
-			}
-			groups[value] = append(group, i)
+		mixed(n, of, yield)
+	}
+}
+
+// part is one group. end is where its items end in the slice of all items.
+type part[K comparable] struct {
+	value K
+	end   int
+}
+
+// few is the number of groups up to which a group is found by a linear search.
+const few = 8
+
+func mixed[K comparable](n int, of func(i int) K, yield func(K, []int) bool) {
+	var parts []part[K]
+	var found map[K]int // groups by value, once there are more than few
+	both := make([]int, 2*n)
+	which, items := both[:n], both[n:]
+	p := 0
+	for i := range n {
+		value := of(i)
+		if len(parts) == 0 || parts[p].value != value {
+			p = find(parts, found, value)
 		}
-		for _, value := range values {
-			if !yield(value, groups[value]) {
-				return
+		if p == len(parts) {
+			parts = append(parts, part[K]{value: value})
+			if len(parts) == few+1 {
+				parts, found = slices.Grow(parts, n-i), make(map[K]int, n-i)
+				for j := range parts {
+					found[parts[j].value] = j
+				}
+			} else if found != nil {
+				found[value] = p
 			}
+		}
+		which[i] = p
+		parts[p].end++ // the group's size, at first
+	}
+	from := 0
+	for j := range parts {
+		parts[j].end, from = from, from+parts[j].end
+	}
+	for i, p := range which {
+		items[parts[p].end] = i
+		parts[p].end++
+	}
+	from = 0
+	for j := range parts {
+		to := parts[j].end
+		if !yield(parts[j].value, items[from:to:to]) {
+			return
+		}
+		from = to
+	}
+}
+
+func find[K comparable](parts []part[K], found map[K]int, value K) int {
+	if found != nil {
+		if p, ok := found[value]; ok {
+			return p
+		}
+		return len(parts)
+	}
+	for p := range parts {
+		if parts[p].value == value {
+			return p
 		}
 	}
+	return len(parts)
 }
 
 // low holds the numbers below 64.

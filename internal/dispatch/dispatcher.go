@@ -64,6 +64,7 @@ type Dispatcher struct {
 	parked      chain[belief] // likewise, but all their subscriptions have rested for long
 	timed       timed         // to be asked at a known time
 	calls       []*call       // under way, oldest first
+	spare       asked         // memory of a finished call, for reuse
 	rounds      uint64
 	next        moment          // when the next round may begin, by the engine's pace
 	open        int             // subscriptions not known to be full in this round

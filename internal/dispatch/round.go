@@ -12,10 +12,7 @@ import (
 
 // call is one call to the engine, with the shares of its answer.
 type call struct {
-	wants   []engine.Want
-	beliefs []*belief // for each want; those of one queue are adjacent
-	shares  []share   // queue by queue, in order of subscription
-	handed  []handed  // callbacks of workers
+	asked
 
 	round     uint64
 	began     time.Time
@@ -24,6 +21,14 @@ type call struct {
 	slow      bool // it has taken so long that its room is no longer reserved
 	ended     bool // its timeout is over, and its context cancelled
 	concluded bool
+}
+
+// asked is what a call requests, and for which subscriptions.
+type asked struct {
+	wants   []engine.Want
+	beliefs []*belief // for each want; those of one queue are adjacent
+	shares  []share   // queue by queue, in order of subscription
+	handed  []handed  // callbacks of workers
 }
 
 // share is how many messages of a want are meant for a subscription.
@@ -43,6 +48,8 @@ const (
 	lanesMax = 4
 	slowCall = time.Second
 	callsMax = 16
+	// spareShares is how many shares memory is kept for between calls.
+	spareShares = 1024
 	// leaseTimeout is the timeout of a call.
 	leaseTimeout = 20 * time.Second
 )
@@ -85,7 +92,8 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	d.wakeOnRoom.Store(true)
 	noRoom := false
 	d.rounds++
-	c := &call{round: d.rounds, began: now}
+	c := &call{asked: d.spare, round: d.rounds, began: now}
+	d.spare = asked{}
 	d.open = len(d.subs) - d.resting
 	for l := d.ready.first; l != nil && len(c.wants) < wantsMax; {
 		b := l.of
@@ -115,6 +123,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 	}
 	d.wakeOnRoom.Store(noRoom)
 	if len(c.wants) == 0 {
+		d.spare = c.asked
 		return nil
 	}
 	d.next = 0
@@ -281,7 +290,13 @@ func (d *Dispatcher) end(c *call) {
 			sh.sub.done()
 		}
 	}
-	c.wants, c.beliefs, c.shares, c.handed = nil, nil, nil, nil // the runner keeps the call until its next
+	if cap(c.shares) <= spareShares {
+		clear(c.beliefs)
+		clear(c.shares)
+		clear(c.handed)
+		d.spare = asked{c.wants[:0], c.beliefs[:0], c.shares[:0], c.handed[:0]}
+	}
+	c.asked = asked{}
 }
 
 // done notes that a call for a subscription is over. Called with Dispatcher.mu held.

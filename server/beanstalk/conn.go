@@ -28,6 +28,7 @@ type conn struct {
 	out     []byte    // answers not written yet
 	sent    uint64    // bytes written
 	writeBy time.Time // the deadline of writing
+	cut     error     // why an answer could not be written whole: nothing may follow it
 
 	use      *tube
 	watch    []*tube
@@ -249,17 +250,17 @@ func (c *conn) write(b []byte) error {
 		}
 		defer c.s.memory.release(n)
 	}
-	for len(b) > 0 {
+	for len(b) > 0 && c.cut == nil {
 		c.setWriteDeadline()
-		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
+		var n int
+		n, c.cut = c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
-		if err != nil {
-			c.stop()
-			return err
-		}
 		b = b[n:]
 	}
-	return nil
+	if c.cut != nil {
+		c.stop()
+	}
+	return c.cut
 }
 
 // setWriteDeadline sets the deadline, unless that was done lately: the runtime takes long to change

@@ -2,6 +2,8 @@ package beanstalk
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +34,28 @@ func took(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
+}
+
+// TestNothingFollowsHalfAnAnswer: a client that reads again once the time to write is over finds its
+// job cut, and the job is given back uncounted.
+func TestNothingFollowsHalfAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, f *front, dial func() *client) {
+		if _, err := f.c.Push(t.Context(), "default", make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		deaf := dial()
+		deaf.send("reserve\r\n")
+		time.Sleep(f.limits.write * 3 / 2)
+		got, err := io.ReadAll(deaf.Conn)
+		if err != nil || bytes.HasSuffix(got, []byte("\r\n")) {
+			t.Errorf("%d bytes, which end in %q, %v", len(got), got[max(0, len(got)-5):], err)
+		}
+		for m, err := range f.c.List(t.Context(), "default", engine.Ready) {
+			if err != nil || m.Attempt != 0 {
+				t.Errorf("attempt %d, %v", m.Attempt, err)
+			}
+		}
+	})
 }
 
 func TestTimesOfAWait(t *testing.T) {

@@ -128,11 +128,11 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 			}
 		}
 		b.calls = later
-		qs := make([]question, len(now))
+		reqs := make([]request, len(now))
 		for i, c := range now {
-			qs[i] = question{script: sc, shard: c.shard, args: c.args}
+			reqs[i] = request{script: sc, shard: c.shard, args: c.args}
 		}
-		for i, a := range b.e.ask(ctx, qs, until) {
+		for i, a := range b.e.ask(ctx, reqs, until) {
 			if a.err == nil && sc == pushScript {
 				if a.err = difference(a.values); a.err != nil {
 					failed[now[i].shard] = a.err
@@ -146,27 +146,11 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 	}
 }
 
-// question is one call of a script on one shard. The first elements of args are reserved for
-// the arguments that every script takes: see lua/shard.lua.
-type question struct {
-	script *script
-	shard  *shard
-	args   []string
-}
-
-// ahead is the number of reserved arguments.
+// ahead is the number of arguments that every script of a shard takes: see lua/shard.lua.
 const ahead = 3
 
-// with returns the arguments, preceded by the reserved ones.
+// with returns the arguments of a script of a shard.
 func with(args ...string) []string { return append(make([]string, ahead, ahead+len(args)), args...) }
-
-// answer is a script's answer, without the clock.
-type answer struct {
-	values []rueidis.RedisMessage
-	now    int64 // server time in milliseconds
-	us     int64 // and in microseconds
-	err    error
-}
 
 // errNotAsked is the error of a shard's calls after one that got no answer.
 var errNotAsked = errors.New("no answer from Redis")
@@ -176,25 +160,25 @@ var errAnswer = fmt.Errorf("unexpected answer from Redis: %w", errRecord)
 // downTimeout bounds the wait for a cluster shard that did not answer the last call.
 const downTimeout = 500 * time.Millisecond
 
-// ask sends questions to shards. In a cluster each goes by itself, with a short timeout if its
+// ask runs scripts of shards. In a cluster each goes by itself, with a short timeout if its
 // shard is down, so that calls to healthy shards do not wait for others.
-func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []answer {
+func (e *Engine) ask(ctx context.Context, reqs []request, until calls.Bound) []answer {
 	if !e.cluster() {
-		return e.put(ctx, qs, until)
+		return e.put(ctx, reqs, until)
 	}
-	answers := make([]answer, len(qs))
+	answers := make([]answer, len(reqs))
 	var wg sync.WaitGroup
-	for i, q := range qs {
+	for i, r := range reqs {
 		wg.Go(func() {
 			bound := until
-			if q.shard.down.Load() {
+			if r.shard.down.Load() {
 				bound = calls.Once(downTimeout + e.slack)
 			}
-			a := e.put(ctx, qs[i:i+1], bound)[0]
+			a := e.put(ctx, reqs[i:i+1], bound)[0]
 			answers[i] = a
 			// If ctx has ended, the caller has left.
 			if a.err != nil && fateOf(a.err) != calls.Answered && ctx.Err() == nil {
-				e.isDown(q.shard)
+				e.isDown(r.shard)
 			}
 		})
 	}
@@ -202,48 +186,45 @@ func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []an
 	return answers
 }
 
-// put sends questions in one round trip. It adds the clock argument and removes the clock
-// from the answers.
-func (e *Engine) put(ctx context.Context, qs []question, until calls.Bound) []answer {
-	reqs := make([]request, len(qs))
-	for i, q := range qs {
-		q.args[1], q.args[2] = e.common, q.shard.hint
-		keys := q.shard.keys
-		if q.script.keeps {
-			keys = append(slices.Clip(keys), q.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))
+// put runs scripts of shards in one round trip. It adds the arguments that all of them take, and
+// takes the clock off the answers.
+func (e *Engine) put(ctx context.Context, reqs []request, until calls.Bound) []answer {
+	for i := range reqs {
+		r := &reqs[i]
+		r.args[1], r.args[2] = e.common, r.shard.hint
+		if r.keys = r.shard.keys; r.script.keeps {
+			r.keys = append(slices.Clip(r.keys), r.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))
 		}
-		reqs[i] = request{script: q.script, keys: keys, args: q.args, shard: q.shard}
 	}
 	sent := time.Now()
-	replies := e.eval(ctx, reqs, until)
-	answers := make([]answer, len(qs))
-	for i, r := range replies {
+	answers := e.eval(ctx, reqs, until)
+	for i := range answers {
 		a := &answers[i]
-		if a.err = r.err; a.err != nil {
+		if a.err != nil {
 			if fateOf(a.err) != calls.Answered && ctx.Err() == nil {
 				e.registry.doubt()
 			}
 			continue
 		}
-		if len(r.values) < 2 {
+		if len(a.values) < 2 {
 			a.err = errAnswer
 			continue
 		}
-		us, err1 := r.values[0].AsInt64()
-		raw, err2 := r.values[1].AsInt64()
+		us, err1 := a.values[0].AsInt64()
+		raw, err2 := a.values[1].AsInt64()
 		if err1 != nil || err2 != nil {
 			a.err = errAnswer
 			continue
 		}
-		a.us, a.now, a.values = us, us/1000, r.values[2:]
-		e.heardClock(qs[i].shard, raw, sent)
+		a.us, a.now, a.values = us, us/1000, a.values[2:]
+		e.heardClock(reqs[i].shard, raw, sent)
 	}
 	return answers
 }
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []question{{script: sc, shard: s, args: with(args...)}}, e.patient())[0]
+	return e.ask(ctx, []request{{script: sc, shard: s, args: with(args...)}}, e.patient())[0]
 }
 
 // soon records the earliest due time that a script has published.

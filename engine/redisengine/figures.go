@@ -31,17 +31,6 @@ const (
 	retryCauses
 )
 
-// retries counts repeated scripts by cause.
-type retries [retryCauses]int64
-
-func (m *measured) repeated(n retries) {
-	for cause := range n {
-		if n[cause] > 0 {
-			m.again[cause].Add(n[cause])
-		}
-	}
-}
-
 // sender is the client, or a connection of it.
 type sender interface {
 	DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult

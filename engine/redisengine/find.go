@@ -77,17 +77,17 @@ func (s *search) in(ctx context.Context, names []string) error {
 		if s.left == 0 {
 			return nil
 		}
-		var qs []question
+		var reqs []request
 		for _, sh := range shards {
 			if len(s.members[sh.n]) > 0 {
-				qs = append(qs, question{script: findScript, shard: sh, args: with(s.members[sh.n]...)})
+				reqs = append(reqs, request{script: findScript, shard: sh, args: with(s.members[sh.n]...)})
 			}
 		}
-		for i, a := range s.e.ask(ctx, qs, s.e.patient()) {
+		for i, a := range s.e.ask(ctx, reqs, s.e.patient()) {
 			if a.err != nil {
 				return a.err
 			}
-			if err := s.take(qs[i].shard, a); err != nil {
+			if err := s.take(reqs[i].shard, a); err != nil {
 				return err
 			}
 		}

@@ -141,15 +141,14 @@ func (e *Engine) newBlock(ctx context.Context, until calls.Bound) (block uint64,
 
 // reserve reserves a block by one of the keys.
 func (e *Engine) reserve(ctx context.Context, k int, until calls.Bound) (uint64, error) {
-	args := []string{"", strconv.Itoa(len(idKeys)), strconv.Itoa(k)}
-	r := e.eval(ctx, []request{{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: args}}, until)[0]
-	if r.err != nil {
-		return 0, r.err
+	a := e.eval1(ctx, until, idsScript, []string{e.prefix + idKeys[k]}, strconv.Itoa(len(idKeys)), strconv.Itoa(k))
+	if a.err != nil {
+		return 0, a.err
 	}
-	if len(r.values) != 1 {
+	if len(a.values) != 1 {
 		return 0, errAnswer
 	}
-	block, err := r.values[0].AsInt64()
+	block, err := a.values[0].AsInt64()
 	if err != nil {
 		return 0, errAnswer
 	}

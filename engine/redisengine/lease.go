@@ -20,7 +20,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	defer e.calls.Leave()
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
-		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue), left: func() bool { return ctx.Err() != nil }}
+		visits[i] = &visit{e: e, want: want, q: e.queue(want.Queue)}
 		visits[i].granted.Err = want.Check()
 	}
 	e.recheck(ctx, visits)
@@ -28,7 +28,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		for _, v := range round {
 			v.begin()
 		}
-		e.visit(ctx, round)
+		e.visit(round)
 	}
 	e.noteLeased(ctx, visits)
 	now, err := e.now(ctx)

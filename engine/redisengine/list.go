@@ -100,17 +100,17 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	if whole {
 		mode = "whole"
 	}
-	var qs []question
+	var reqs []request
 	var asked [][]int
 	for s, which := range calls.GroupBy(len(places), func(n int) int { return shardOf(places[n].ID) }) {
 		args := with(stateArg(state), mode, strconv.Itoa(engine.AnswerBytes))
 		for _, n := range which {
 			args = append(args, member(places[n].ID))
 		}
-		qs, asked = append(qs, question{script: fetchScript, shard: q.shards[s], args: args}), append(asked, which)
+		reqs, asked = append(reqs, request{script: fetchScript, shard: q.shards[s], args: args}), append(asked, which)
 	}
 	found, short = make(map[engine.ID]engine.Info), make(map[int]bool)
-	for k, a := range e.ask(ctx, qs, e.patient()) {
+	for k, a := range e.ask(ctx, reqs, e.patient()) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
@@ -160,12 +160,12 @@ func (e *Engine) eachAnswer(ctx context.Context, shards []*shard, sc *script, ar
 		left[n] = n
 	}
 	for len(left) > 0 {
-		qs := make([]question, len(left))
+		reqs := make([]request, len(left))
 		for i, n := range left {
-			qs[i] = question{script: sc, shard: shards[n], args: with(args...)}
+			reqs[i] = request{script: sc, shard: shards[n], args: with(args...)}
 		}
 		var again []int
-		for i, a := range e.ask(ctx, qs, e.patient()) {
+		for i, a := range e.ask(ctx, reqs, e.patient()) {
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}

@@ -93,18 +93,17 @@ func (e *Engine) describe(ctx context.Context, shards int) (int, error) {
 		}
 	}
 	key := e.prefix + ":store"
-	values, err := e.eval1(ctx, request{
-		script: openScript, keys: []string{key}, args: []string{"", strconv.Itoa(format), strconv.Itoa(wanted)},
-	})
-	if err != nil {
-		return 0, fault("open", "", err)
+	a := e.eval1(ctx, e.patient(), openScript, []string{key}, strconv.Itoa(format), strconv.Itoa(wanted))
+	if a.err != nil {
+		return 0, fault("open", "", a.err)
 	}
 	var is [2]int64
 	for i := range is {
-		if i >= len(values) {
+		if i >= len(a.values) {
 			return 0, fault("open", "", errAnswer)
 		}
-		if is[i], err = values[i].AsInt64(); err != nil {
+		var err error
+		if is[i], err = a.values[i].AsInt64(); err != nil {
 			return 0, fault("open", "", errAnswer)
 		}
 	}

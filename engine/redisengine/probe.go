@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
@@ -19,21 +17,6 @@ const (
 	probePauseMin = 50 * time.Millisecond
 	probePauseMax = time.Second
 )
-
-// leaseFailed records that a shard could not be asked for messages. left reports that the
-// caller's context ended first.
-func (e *Engine) leaseFailed(s *shard, err error, left bool) {
-	_, told := rueidis.IsRedisErr(err)
-	switch {
-	case left:
-		s.doubt()
-	case e.cluster() && !told:
-		e.isDown(s)
-	default:
-		// Do not ask again at once, nor long after the shard may be back.
-		s.failed(e.clockOf(s))
-	}
-}
 
 // isDown records that a shard does not answer.
 func (e *Engine) isDown(s *shard) {

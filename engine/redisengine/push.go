@@ -162,11 +162,11 @@ func (e *Engine) shed(ctx context.Context, shards []*shard, until calls.Bound) {
 	if len(shards) == 0 {
 		return
 	}
-	qs := make([]question, len(shards))
+	reqs := make([]request, len(shards))
 	for i, s := range shards {
-		qs[i] = question{script: shedScript, shard: s, args: with()}
+		reqs[i] = request{script: shedScript, shard: s, args: with()}
 	}
-	e.ask(ctx, qs, until)
+	e.ask(ctx, reqs, until)
 }
 
 // aim is the shard and the settings that apply to a message.

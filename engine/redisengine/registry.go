@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/duration"
@@ -236,16 +234,15 @@ func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[finger
 	}
 	ctx, cancel := context.WithTimeout(ctx, downTimeout+e.slack)
 	defer cancel()
-	r := e.send(ctx, []rueidis.Completed{e.client.B().Hmget().Key(e.registry.prints).Field(fields...).Build()})[0]
-	if r.err != nil {
-		return found, r.err
+	a := e.send(ctx, e.client.B().Hmget().Key(e.registry.prints).Field(fields...).Build())[0]
+	if a.err == nil && len(a.values) != len(ask) {
+		a.err = errAnswer
 	}
-	names, err := r.message.ToArray()
-	if err != nil || len(names) != len(ask) {
-		return found, errAnswer
+	if a.err != nil {
+		return found, a.err
 	}
 	for i, print := range ask {
-		if name, err := names[i].ToString(); err == nil {
+		if name, err := a.values[i].ToString(); err == nil {
 			found[print] = e.queue(name)
 		}
 	}
@@ -260,19 +257,18 @@ func (e *Engine) names(ctx context.Context, after string, limit int) ([]string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience+e.slack)
 	defer cancel()
-	r := e.send(ctx, []rueidis.Completed{
-		e.client.B().Zrangebylex().Key(e.registry.names).Min(from).Max("+").Limit(0, int64(limit)).Build(),
-	})[0]
-	if r.err != nil {
-		return nil, r.err
+	a := e.send(ctx, e.client.B().Zrangebylex().Key(e.registry.names).Min(from).Max("+").Limit(0, int64(limit)).Build())[0]
+	names := make([]string, len(a.values))
+	for i := range names {
+		names[i], _ = a.values[i].ToString() // members of a set are strings
 	}
-	return r.message.AsStrSlice()
+	return names, a.err
 }
 
 // forgetEmpty removes the empty among queues from the registry, unless they were registered
 // lately.
 func (e *Engine) forgetEmpty(ctx context.Context, queues []counted) {
-	args := []string{"", string(appendInt(nil, int64(forgetAfter/time.Second)))}
+	args := []string{string(appendInt(nil, int64(forgetAfter/time.Second)))}
 	none := len(args)
 	for i := range queues {
 		if name := queues[i].Queue; isEmpty(&queues[i]) {
@@ -283,13 +279,13 @@ func (e *Engine) forgetEmpty(ctx context.Context, queues []counted) {
 		return
 	}
 	// After a failure, the next cleanup finds them again.
-	gone, _ := e.eval1(ctx, request{script: forgetScript, keys: e.registry.keys(), args: args})
-	var qs []question
+	gone := e.eval1(ctx, e.patient(), forgetScript, e.registry.keys(), args...).values
+	var reqs []request
 	for i := range gone {
 		name, _ := gone[i].ToString()
 		for _, s := range e.queue(name).shards {
-			qs = append(qs, question{script: clearScript, shard: s, args: with()})
+			reqs = append(reqs, request{script: clearScript, shard: s, args: with()})
 		}
 	}
-	e.ask(ctx, qs, e.patient())
+	e.ask(ctx, reqs, e.patient())
 }

@@ -20,28 +20,28 @@ const replicaTimeout = time.Second
 
 // sendReplicated sends scripts with writes that must survive a failover. Each is followed, on
 // the same connection, by a WAIT for the replicas.
-func (e *Engine) sendReplicated(ctx context.Context, cmds []rueidis.Completed) []result {
-	results := make([]result, len(cmds))
+func (e *Engine) sendReplicated(ctx context.Context, cmds ...rueidis.Completed) []answer {
+	answers := make([]answer, len(cmds))
 	var wg sync.WaitGroup
 	for i := range cmds {
 		wg.Go(func() {
 			_ = e.client.Dedicated(func(c rueidis.DedicatedClient) error {
 				wait := c.B().Arbitrary("WAIT", strconv.Itoa(e.replicas), strconv.FormatInt(replicaTimeout.Milliseconds(), 10)).Build()
 				got := e.trip(ctx, c, cmds[i], wait)
-				r := &results[i]
-				if r.message, r.err = got[0].ToMessage(); r.err != nil {
+				a := &answers[i]
+				if a.values, a.err = got[0].ToArray(); a.err != nil {
 					return nil
 				}
 				switch n, err := got[1].AsInt64(); {
 				case err != nil:
-					r.err = fmt.Errorf("%w: %v", errReplicas, err)
+					a.err = fmt.Errorf("%w: %v", errReplicas, err)
 				case n < int64(e.replicas):
-					r.err = fmt.Errorf("%w: %d of %d", errReplicas, n, e.replicas)
+					a.err = fmt.Errorf("%w: %d of %d", errReplicas, n, e.replicas)
 				}
 				return nil
 			})
 		})
 	}
 	wg.Wait()
-	return results
+	return answers
 }

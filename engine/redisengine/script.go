@@ -117,24 +117,18 @@ var (
 	forgetScript     = newScript(false, "forget")
 )
 
-// request is one call of a script. The first arguments are reserved for those that every
-// script takes: see lua/clock.lua.
+// request is one call of a script. The first arguments are reserved: see lua/clock.lua and, for
+// the script of a shard, lua/shard.lua.
 type request struct {
 	script *script
-	keys   []string
+	shard  *shard   // nil: none
+	keys   []string // of a shard: see put
 	args   []string
-	shard  *shard // nil: none
 
 	whole   bool   // the server does not know the script
 	doubted bool   // an answer was lost
 	late    int    // how often it was too late by the server's clock
 	clock   *clock // the clock learned from that; nil: use the shard's
-}
-
-// reply is the result of a request.
-type reply struct {
-	values []rueidis.RedisMessage
-	err    error
 }
 
 // Bounds of the retries of a call that servers turn away because they are loading, failing
@@ -160,12 +154,12 @@ func pauses() calls.Pause { return calls.Pause{Least: retryPauseMin, Most: retry
 
 // eval runs scripts, all in one round trip to each node, and repeats those that again
 // selects, within the bound.
-func (e *Engine) eval(ctx context.Context, reqs []request, until calls.Bound) []reply {
+func (e *Engine) eval(ctx context.Context, reqs []request, until calls.Bound) []answer {
 	defer e.measured.scripts.Since(time.Now())
 	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	replies := make([]reply, len(reqs))
+	answers := make([]answer, len(reqs))
 	left := make([]int, len(reqs)) // still to run
 	for i := range left {
 		left[i] = i
@@ -179,31 +173,30 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until calls.Bound) []
 		if e.replicas > 0 && len(left) > 0 && reqs[left[0]].script.repeats {
 			send = e.sendReplicated
 		}
-		var why retries
+		var why [retryCauses]int64
 		sent, again := time.Now(), left[:0]
-		for n, r := range send(ctx, cmds) {
+		for n, a := range send(ctx, cmds...) {
 			i := left[n]
-			replies[i] = reply{err: r.err}
-			if r.err == nil {
-				replies[i].values, replies[i].err = r.message.ToArray()
-			}
-			if isReadOnly(replies[i].err) {
+			if isReadOnly(a.err) {
 				e.conns.hangUp()
 			}
-			if cause := reqs[i].again(replies[i].err, sent); cause < retryCauses {
+			if cause := reqs[i].again(a.err, sent); cause < retryCauses {
 				why[cause]++
 				again = append(again, i)
 			}
-			if err := replies[i].err; reqs[i].doubted && err != nil && fateOf(err) != calls.Unknown {
-				replies[i].err = fmt.Errorf("an answer was lost, then: %v", err)
+			if reqs[i].doubted && a.err != nil && fateOf(a.err) != calls.Unknown {
+				a.err = fmt.Errorf("an answer was lost, then: %v", a.err)
 			}
+			answers[i] = a
 		}
 		left = again
 		atOnce := why[retryUnknown]+why[retryClock] > 0
 		if len(left) == 0 || !atOnce && (until.Over() || !pause.Wait(ctx)) {
-			return replies
+			return answers
 		}
-		e.measured.repeated(why)
+		for cause, n := range why {
+			e.measured.again[cause].Add(n)
+		}
 	}
 }
 
@@ -245,8 +238,7 @@ func (e *Engine) command(r *request, until time.Time) rueidis.Completed {
 	return e.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
 }
 
-// eval1 runs one script.
-func (e *Engine) eval1(ctx context.Context, r request) ([]rueidis.RedisMessage, error) {
-	reply := e.eval(ctx, []request{r}, e.patient())[0]
-	return reply.values, reply.err
+// eval1 runs one script that is of no shard.
+func (e *Engine) eval1(ctx context.Context, until calls.Bound, sc *script, keys []string, args ...string) answer {
+	return e.eval(ctx, []request{{script: sc, keys: keys, args: append([]string{""}, args...)}}, until)[0]
 }

@@ -6,29 +6,31 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// result is the result of a command.
-type result struct {
-	message rueidis.RedisMessage
-	err     error
+// answer is the answer to a command, or why there is none.
+type answer struct {
+	values []rueidis.RedisMessage // of a script of a shard: without the clock
+	now    int64                  // of a script of a shard: the server's time in milliseconds
+	us     int64                  // and in microseconds
+	err    error
 }
 
-// send sends commands, in a cluster to one node, in one round trip and waits for the answers
-// while ctx lasts.
-func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
+// send sends commands that answer with arrays, in a cluster to one node, in one round trip and
+// waits for the answers while ctx lasts.
+func (e *Engine) send(ctx context.Context, cmds ...rueidis.Completed) []answer {
 	trip := e.trip
 	if e.cluster() || e.shaky.Load() {
 		trip = e.leavingTrip
 	}
 	got := trip(ctx, e.client, cmds...)
-	results := make([]result, len(cmds))
+	answers := make([]answer, len(cmds))
 	shaky := false
-	for i := range results {
-		r := &results[i]
-		if r.err = ctx.Err(); got != nil {
-			r.message, r.err = got[i].ToMessage()
+	for i := range answers {
+		a := &answers[i]
+		if a.err = ctx.Err(); got != nil {
+			a.values, a.err = got[i].ToArray()
 		}
-		if r.err != nil {
-			_, answered := rueidis.IsRedisErr(r.err)
+		if a.err != nil {
+			_, answered := rueidis.IsRedisErr(a.err)
 			shaky = shaky || !answered
 		}
 	}
@@ -38,7 +40,7 @@ func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 	if shaky != e.shaky.Load() {
 		e.shaky.Store(shaky)
 	}
-	return results
+	return answers
 }
 
 // leavingTrip is trip, but returns nil when ctx ends: while the client connects it blocks for

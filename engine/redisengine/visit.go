@@ -25,7 +25,6 @@ type visit struct {
 	asked   int
 	failed  int
 	cause   error
-	left    func() bool // reports whether the caller has given up
 	granted engine.Granted
 }
 
@@ -135,15 +134,18 @@ func (e *Engine) askWakesOnce(ctx context.Context, shards []*shard, wakes []int6
 		keys[i] = s.keys[metaKey]
 	}
 	sent := time.Now()
-	r := e.send(ctx, []rueidis.Completed{e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build()})[0]
-	got, err := r.message.AsIntSlice()
-	if r.err == nil && err == nil && len(got) == 1+len(shards) {
-		e.heardClock(shards[0], got[0], sent)
-		copy(wakes, got[1:])
+	a := e.send(ctx, e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build())[0]
+	if a.err == nil && len(a.values) == 1+len(shards) {
+		if us, err := a.values[0].AsInt64(); err == nil {
+			e.heardClock(shards[0], us, sent)
+		}
+		for i := range wakes {
+			wakes[i], _ = a.values[1+i].AsInt64()
+		}
 		return
 	}
 	what := int64(unknown)
-	if fateOf(r.err) == calls.Answered {
+	if fateOf(a.err) == calls.Answered {
 		what = unreadable
 	}
 	for i := range wakes {
@@ -152,85 +154,34 @@ func (e *Engine) askWakesOnce(ctx context.Context, shards []*shard, wakes []int6
 }
 
 // visit makes rounds of calls until each shard has answered. A round is one round trip for
-// all wants.
-func (e *Engine) visit(ctx context.Context, visits []*visit) {
+// all wants. The calls outlast their caller's context: package calls releases what comes too late.
+// A node of a cluster that hangs gets little time; its scripts do nothing after that.
+func (e *Engine) visit(visits []*visit) {
 	for {
-		var qs []question
+		var reqs []request
 		var owners []*visit
 		var stops []*stop
 		for _, v := range visits {
 			for _, s := range v.open {
 				args := v.args(s)
-				qs = append(qs, question{script: leaseScript, shard: s.shard, args: args})
+				reqs = append(reqs, request{script: leaseScript, shard: s.shard, args: args})
 				owners, stops = append(owners, v), append(stops, s)
 			}
 			v.open = nil
 		}
-		if len(qs) == 0 {
+		if len(reqs) == 0 {
 			return
 		}
-		for i, a := range e.askForLeases(ctx, qs) {
+		until := e.patient()
+		if e.cluster() {
+			until = calls.Once(shardTimeout + e.slack)
+		}
+		for i, a := range e.ask(e.ctx, reqs, until) {
 			owners[i].take(stops[i], a)
 		}
 		for _, v := range visits {
 			v.divide()
 		}
-	}
-}
-
-// askForLeases is like put, for the shards of a lease. In a cluster each shard is asked
-// separately and with a short timeout, because its node may hang. Leases that arrive too late
-// are released.
-func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
-	if !e.cluster() {
-		return e.put(e.ctx, qs, e.patient()) // who has left meanwhile releases them: see package calls
-	}
-	ctx, cancel := context.WithTimeout(ctx, shardTimeout+e.slack)
-	defer cancel()
-	type arrival struct {
-		at int
-		answer
-	}
-	arrivals := make(chan arrival)
-	for i := range qs {
-		entered := e.calls.TryEnter() // Close waits for the release
-		e.tasks.Go(func() {
-			if entered {
-				defer e.calls.Leave()
-			}
-			got := e.put(e.ctx, qs[i:i+1], calls.Once(answerTimeout+e.slack))
-			select {
-			case arrivals <- arrival{i, got[0]}:
-			case <-ctx.Done():
-				e.giveBackLate(qs[i], got[0])
-			}
-		})
-	}
-	answers := make([]answer, len(qs))
-	for i := range answers {
-		answers[i].err = context.DeadlineExceeded // until it arrives
-	}
-	for range qs {
-		select {
-		case a := <-arrivals:
-			answers[a.at] = a.answer
-		case <-ctx.Done():
-			return answers
-		}
-	}
-	return answers
-}
-
-// giveBackLate releases the leases of an answer that came too late.
-func (e *Engine) giveBackLate(q question, a answer) {
-	var back []engine.Settlement
-	for n := leaseHead; n+4 <= len(a.values); n += 4 {
-		if l, err := e.leased(e.queue(q.shard.queue), a.values[n:n+4], a.now); err == nil {
-			back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
-		}
-	}
-	if len(back) > 0 {
-		_, _ = e.settle(e.ctx, back) // on failure they lapse
 	}
 }
 
@@ -261,7 +212,7 @@ func (v *visit) take(s *stop, a answer) {
 	if a.err != nil {
 		v.failed++
 		v.cause = a.err
-		v.e.leaseFailed(s.shard, a.err, v.left())
+		s.shard.failed(v.e.clockOf(s.shard))
 		return
 	}
 	v.us = max(v.us, a.us)

@@ -7,7 +7,8 @@ import (
 )
 
 // fingerprint represents a queue's name in tokens, which have no room for names of 200
-// bytes. The registry maps it back to the name.
+// bytes. The registry maps it back to the name. Should two names ever have the same one, leases of
+// one of them are lost.
 type fingerprint uint64
 
 func fingerprintOf(queue string) fingerprint {

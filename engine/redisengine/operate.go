@@ -33,9 +33,7 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	}
 	defer e.calls.Leave()
 	q := e.queue(name)
-	if err := e.note(ctx, q)[q]; err != nil {
-		return fault(op, name, err)
-	}
+	e.note(ctx, q)
 	err := e.eachShard(ctx, q.shards, pauseScript, []string{until}, func(n int, _ answer) error {
 		q.shards[n].doubt()
 		return nil

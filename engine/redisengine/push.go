@@ -46,7 +46,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	results := make([]engine.PushResult, len(msgs))
 	b := batch{e: e, unique: true, room: 4, until: until}
 	keyless := int(e.spread.Add(1))
-	aims, refused := e.aim(ctx, msgs)
+	aims := e.aim(ctx, msgs)
 	var noIDs error   // the first failure to get an id
 	var full []*shard // whose server has no memory
 	for i := range msgs {
@@ -54,10 +54,6 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		if len(m.Body) > maxBody {
 			results[i].Err = &engine.Error{Op: "push", Queue: m.Queue, Key: m.Key, Err: engine.ErrTooLarge,
 				Hint: fmt.Sprintf("a body has at most %d bytes in Redis; keep a larger one elsewhere and send its address", maxBody)}
-			continue
-		}
-		if err := refused[q]; err != nil {
-			results[i].Err = fault("push", m.Queue, err)
 			continue
 		}
 		how, lease := byte(m.OnConflict), ""
@@ -175,10 +171,9 @@ type aim struct {
 	known *configured
 }
 
-// aim returns the aim of each message, and the queues that cannot be used. It registers new
-// queues.
-func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, refused map[*queue]error) {
-	aims = make([]aim, len(msgs))
+// aim returns the aim of each message. It registers new queues.
+func (e *Engine) aim(ctx context.Context, msgs []engine.Message) []aim {
+	aims := make([]aim, len(msgs))
 	var distinct []*queue
 	for name, items := range calls.GroupBy(len(msgs), func(i int) string { return msgs[i].Queue }) {
 		q := e.queue(name)
@@ -188,7 +183,8 @@ func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, re
 			aims[i] = to
 		}
 	}
-	return aims, e.note(ctx, distinct...)
+	e.note(ctx, distinct...)
+	return aims
 }
 
 // errTaken says that the id of a new message is in use. This happens when a failover has

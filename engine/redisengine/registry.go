@@ -2,13 +2,11 @@ package redisengine
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/duration"
 )
@@ -21,17 +19,11 @@ type registry struct {
 	names, seen, prints, tidied string // keys
 
 	mu      sync.Mutex
-	noted   map[string]noted
-	missed  map[string]*queue // for registerMissed
-	running bool              // registerMissed is running
-	failing bool              // the registry did not answer
-	doubted time.Time         // what was registered before may be lost
-}
-
-// noted is what is known of a registered queue.
-type noted struct {
-	at  time.Time
-	err error // another queue has the same fingerprint
+	noted   map[string]time.Time // when queues were last registered
+	missed  map[string]*queue    // for registerMissed
+	running bool                 // registerMissed is running
+	failing bool                 // the registry did not answer
+	doubted time.Time            // what was registered before may be lost
 }
 
 const (
@@ -49,7 +41,7 @@ func newRegistry(prefix string) *registry {
 	base := prefix + ":{queues}:"
 	return &registry{
 		names: base + "names", seen: base + "seen", prints: base + "prints", tidied: base + "tidied",
-		noted: make(map[string]noted), missed: make(map[string]*queue),
+		noted: make(map[string]time.Time), missed: make(map[string]*queue),
 	}
 }
 
@@ -70,10 +62,10 @@ func (r *registry) due(now time.Time, queues []*queue) (due, later []*queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range queues {
-		n := r.noted[q.name] // never, if it is not there
-		age := elapsed(n.at, now)
+		at := r.noted[q.name] // never, if it is not there
+		age := elapsed(at, now)
 		switch {
-		case age < noteAgain && n.at.After(r.doubted):
+		case age < noteAgain && at.After(r.doubted):
 		case r.failing || age < noteRetry: // a server may fail call after call
 			later = append(later, q)
 		default:
@@ -83,34 +75,9 @@ func (r *registry) due(now time.Time, queues []*queue) (due, later []*queue) {
 	return due, later
 }
 
-// takeMissed returns the queues to register now that registerMissed tries again.
-func (r *registry) takeMissed() []*queue {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	queues := slices.Collect(maps.Values(r.missed))
-	clear(r.missed)
-	r.running = len(queues) > 0
-	return queues
-}
-
-// refusals returns the queues that cannot be used, with the reasons; usually nil.
-func (r *registry) refusals(queues []*queue) (refused map[*queue]error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, q := range queues {
-		if err := r.noted[q.name].err; err != nil {
-			if refused == nil {
-				refused = make(map[*queue]error)
-			}
-			refused[q] = err
-		}
-	}
-	return refused
-}
-
 // note registers queues, so that a queue is normally registered before its first message is
-// stored. It returns those that cannot be used.
-func (e *Engine) note(ctx context.Context, queues ...*queue) (refused map[*queue]error) {
+// stored.
+func (e *Engine) note(ctx context.Context, queues ...*queue) {
 	due, later := e.registry.due(time.Now(), queues)
 	failed := false
 	if len(due) > 0 {
@@ -123,7 +90,6 @@ func (e *Engine) note(ctx context.Context, queues ...*queue) (refused map[*queue
 	if len(later) > 0 {
 		e.registerLater(later, failed)
 	}
-	return e.registry.refusals(queues)
 }
 
 // registerLater registers queues in the background. failed: the registry did not answer.
@@ -144,9 +110,14 @@ func (e *Engine) registerLater(queues []*queue, failed bool) {
 // registerMissed tries until all missed queues are registered. Once the engine is closed, it
 // tries a last time: others find the queue of a token by its registration.
 func (e *Engine) registerMissed() {
+	r := e.registry
 	for {
 		duration.Sleep(e.ctx, noteRetry)
-		queues := e.registry.takeMissed()
+		r.mu.Lock()
+		queues := slices.Collect(maps.Values(r.missed))
+		clear(r.missed)
+		r.running = len(queues) > 0
+		r.mu.Unlock()
 		if len(queues) == 0 {
 			return
 		}
@@ -172,18 +143,10 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 		reqs = append(reqs, request{script: registerScript, keys: r.keys(), args: args})
 	}
 	sent := time.Now() // what a server loses after it has answered may be doubted before the answer is read
-	var names []string // registered under each fingerprint
-	for _, reply := range e.eval(ctx, reqs, calls.Once(answerTimeout+e.slack)) {
-		if reply.err != nil {
-			return reply.err
+	for _, a := range e.eval(ctx, reqs, calls.Once(answerTimeout+e.slack)) {
+		if a.err != nil {
+			return a.err
 		}
-		for _, v := range reply.values {
-			name, _ := v.ToString()
-			names = append(names, name)
-		}
-	}
-	if len(names) != len(queues) {
-		return errAnswer
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,12 +154,8 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 	if len(r.noted) >= maxQueues {
 		clear(r.noted)
 	}
-	for i, q := range queues {
-		n := noted{at: sent}
-		if names[i] != q.name {
-			n.err = fmt.Errorf("%w: the names %q and %q have the same fingerprint; rename the new queue", engine.ErrInvalid, names[i], q.name)
-		}
-		r.noted[q.name] = n
+	for _, q := range queues {
+		r.noted[q.name] = sent
 	}
 	if sent.Sub(e.opened) >= tidyAge {
 		e.tasks.Go(e.tidyNow)

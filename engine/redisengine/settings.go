@@ -189,9 +189,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	}
 	defer e.calls.Leave()
 	q := e.queue(name)
-	if err := e.note(ctx, q)[q]; err != nil {
-		return "", fault("configure", name, err)
-	}
+	e.note(ctx, q)
 	raw, err := appendSettings(nil, &s, len(q.shards))
 	if err != nil {
 		return "", fault("configure", name, err)

@@ -11,43 +11,33 @@ import (
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration // lower bound: the server's clock minus our monotonic one
-	best  time.Duration // best reading since the time below
-	since time.Time     // start of the readings for best; zero: nothing is known
-	seen  time.Time     // time of the last reading
+	seen  time.Time     // time of the last reading; zero: nothing is known
 	shown time.Duration // the latest time that now has returned
 }
 
 // start is the reference point of this process's monotonic clock.
 var start = time.Now()
 
-// clockAge is how long readings are collected before the best one replaces the current
-// estimate. A reading that would set the estimate back has usually just taken longer to
-// arrive.
-const clockAge = 2 * time.Second
-
-// observe records that the server's clock showed us, in microseconds, between sent and now.
+// observe records that the server's clock showed us, in microseconds, between sent and now. The
+// bound rises, until a reading shows that it is too high: the clock was set back, or is slower.
 func (c *clock) observe(us int64, sent, now time.Time) {
 	showed := time.Duration(us) * time.Microsecond
 	least, most := showed-now.Sub(start), showed-sent.Sub(start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = now
-	switch {
-	case c.since.IsZero() || most < c.ahead: // new, or stepped back
-		c.ahead, c.best, c.since, c.shown = least, least, now, 0
-	case now.Sub(c.since) > clockAge:
-		c.ahead, c.best, c.since = max(c.best, least), least, now
-	default:
-		c.best = max(c.best, least)
-		c.ahead = max(c.ahead, c.best)
+	if c.seen.IsZero() || most < c.ahead {
+		c.ahead, c.shown = least, 0
+	} else {
+		c.ahead = max(c.ahead, least)
 	}
+	c.seen = now
 }
 
 // now returns the server's time, or false if it is unknown.
 func (c *clock) now() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since.IsZero() {
+	if c.seen.IsZero() {
 		return time.Time{}, false
 	}
 	c.shown = max(c.shown, time.Since(start)+c.ahead)

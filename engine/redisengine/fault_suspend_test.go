@@ -15,7 +15,7 @@ func suspend(e *Engine, d time.Duration) {
 	back := func(c *clock) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.ahead, c.best, c.shown = c.ahead-d, c.best-d, 0
+		c.ahead, c.shown = c.ahead-d, 0
 	}
 	back(&e.clock)
 	for _, q := range e.queues {
@@ -100,7 +100,7 @@ func TestClockIsAskedAnew(t *testing.T) {
 		"the machine was suspended": func() { e.clock.seen = e.clock.seen.Round(0).Add(-time.Hour) },
 	} {
 		e.clock.mu.Lock()
-		e.clock.ahead, e.clock.best, e.clock.shown = e.clock.ahead-time.Hour, e.clock.best-time.Hour, 0
+		e.clock.ahead, e.clock.shown = e.clock.ahead-time.Hour, 0
 		change()
 		e.clock.mu.Unlock()
 		if now, err := e.now(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {

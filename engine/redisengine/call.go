@@ -177,7 +177,7 @@ func (e *Engine) ask(ctx context.Context, reqs []request, until calls.Bound) []a
 			a := e.put(ctx, reqs[i:i+1], bound)[0]
 			answers[i] = a
 			// If ctx has ended, the caller has left.
-			if a.err != nil && fateOf(a.err) != calls.Answered && ctx.Err() == nil {
+			if _, told := rueidis.IsRedisErr(a.err); a.err != nil && !told && ctx.Err() == nil {
 				e.isDown(r.shard)
 			}
 		})

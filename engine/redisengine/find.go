@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/redis/rueidis"
@@ -34,20 +35,17 @@ func (e *Engine) Find(ctx context.Context, ids []engine.ID) ([]string, error) {
 	return found, nil
 }
 
-// find sets the queues of some ids, by index.
+// find sets the queues of some ids, by index. It asks first the queues that this process has used:
+// they may not be registered.
 func (e *Engine) find(ctx context.Context, ids []engine.ID, which []int, found []string) error {
 	groups, members := make([][]int, e.shards), make([][]string, e.shards) // by shard
 	for _, n := range which {
 		s := shardOf(ids[n])
 		groups[s], members[s] = append(groups[s], n), append(members[s], member(ids[n]))
 	}
-	left := len(which)
-	for after := ""; left > 0; {
-		names, err := e.names(ctx, after, engine.MaxPage)
-		if err != nil || len(names) == 0 {
-			return err
-		}
-		after = names[len(names)-1]
+	used := e.usedQueues()
+	names, after, left := slices.Collect(maps.Keys(used)), "", len(which)
+	for {
 		for shards := range e.inParts(names) {
 			var reqs []request
 			for _, s := range shards {
@@ -59,18 +57,22 @@ func (e *Engine) find(ctx context.Context, ids []engine.ID, which []int, found [
 				if a.err != nil {
 					return a.err
 				}
-				s := reqs[i].shard
-				if err := setFound(found, s.queue, groups[s.n], a.values); err != nil {
+				if err := setFound(found, reqs[i].shard.queue, groups[reqs[i].shard.n], a.values); err != nil {
 					return err
 				}
 				left -= len(a.values)
 			}
 			if left == 0 {
-				break
+				return nil
 			}
 		}
+		var err error
+		if names, err = e.names(ctx, after, engine.MaxPage); err != nil || len(names) == 0 {
+			return err
+		}
+		after = names[len(names)-1]
+		names = slices.DeleteFunc(names, func(name string) bool { return used[name] })
 	}
-	return nil
 }
 
 // setFound sets the queue of the ids that a shard of it has found among some.
@@ -83,4 +85,15 @@ func setFound(found []string, queue string, some []int, values []rueidis.RedisMe
 		found[some[at-1]] = queue
 	}
 	return nil
+}
+
+// usedQueues returns the names of the queues that this process has used.
+func (e *Engine) usedQueues() map[string]bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	names := make(map[string]bool, len(e.queues))
+	for name := range e.queues {
+		names[name] = true
+	}
+	return names
 }

@@ -243,18 +243,8 @@ func (t *tx) Finish(ctx context.Context, ids []engine.ID, ended int64, how engin
 }
 
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
-	failed := sqlengine.AnyFailed(rows)
-	text, last := t.sql.move, onMove
-	if failed {
-		text, last = t.sql.fail, onFail
-	}
-	t.writeRows(ctx, text, last, rows, func(s *statement, i int, m *sqlengine.Row) {
-		values := [...]any{int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures)}
-		if failed {
-			s.row(i, values[:]...)
-		} else {
-			s.row(i, values[:len(values)-1]...)
-		}
+	t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
+		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures))
 	})
 }
 

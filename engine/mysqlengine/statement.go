@@ -137,7 +137,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, lastFinished, span, ranked, again, bodies, holding string
 
-	insert, check, plain, move, fail, rank, finish, replace, remove string
+	insert, check, plain, move, rank, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -236,8 +236,7 @@ func statementsOf(prefix string) *statements {
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// The overflow makes it fail if the queue remembers keys.
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
-		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker) VALUES ",
-		fail:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
+		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
 		rank:    "INSERT INTO {message} (id, ends, priority, policy) VALUES ",
 		finish:  "UPDATE {message} m FORCE INDEX (PRIMARY) SET kind = 4, due = COALESCE(due, ends), ends = ?, grave = ?, ending = ?, worker = COALESCE(?, worker), size = 0, meta = NULL, body = NULL, large = NULL WHERE id IN (?)",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
@@ -276,7 +275,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.row, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.lastFinished, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.plain, &s.move, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
@@ -289,8 +288,7 @@ func statementsOf(prefix string) *statements {
 // deprecates; MySQL names them by an alias, which MariaDB lacks. Each skips the other's
 // comments.
 var (
-	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker")
-	onFail    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
+	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
 	onRank    = onMeeting("priority", "policy")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures", "priority", "policy", "size", "meta", "body", "large")
 

@@ -3,7 +3,6 @@ package pgengine
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -129,13 +128,10 @@ func states(rows []*sqlengine.Row) []any {
 			}
 			return m.Nonce[:]
 		}),
-		column(rows, workerOf),
+		column(rows, func(m *sqlengine.Row) *string { return orNull(m.Worker) }),
+		column(rows, func(m *sqlengine.Row) []byte { return m.Failures }),
 	}
 }
-
-func workerOf(m *sqlengine.Row) *string { return orNull(m.Worker) }
-
-func failuresOf(m *sqlengine.Row) []byte { return m.Failures }
 
 func priorityOf(m *sqlengine.Row) int64 { return int64(m.Policy.Priority) }
 func policyOf(m *sqlengine.Row) []byte  { return codec.AppendPolicy(nil, &m.Policy) }
@@ -200,15 +196,7 @@ func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
 	if len(rows) == 0 {
 		return
 	}
-	text, same, columns := t.sql.move, t.sql.moveAlike, states(rows)
-	workers := len(columns) - 1
-	if sqlengine.AnyFailed(rows) {
-		text, same, columns = t.sql.fail, t.sql.failAlike, append(columns, column(rows, failuresOf))
-	}
-	if !slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return m.Worker != rows[0].Worker }) {
-		text, columns[workers] = same, workerOf(rows[0])
-	}
-	t.write(text, columns...)
+	t.write(t.sql.move, states(rows)...)
 }
 
 func (t *tx) Rank(_ context.Context, rows []*sqlengine.Row) {
@@ -217,8 +205,7 @@ func (t *tx) Rank(_ context.Context, rows []*sqlengine.Row) {
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
 	t.pages(ctx, rows, func(page []*sqlengine.Row) {
-		args := append(states(page), column(page, failuresOf))
-		t.write(t.sql.replace, append(args, contents(page)...)...)
+		t.write(t.sql.replace, append(states(page), contents(page)...)...)
 	})
 }
 

@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, ended, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, moveAlike, fail, failAlike, rank, finish, replace, remove string
+	insert, check, move, rank, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -108,10 +108,7 @@ func statementsOf(schema string) *statements {
 		// trip.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
-		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker
-			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
-				u(id, kind, ends, due, expires, attempt, nonce, worker) WHERE {id}`,
-		fail: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
+		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
 				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
 		rank: `UPDATE {message} m SET priority = u.priority, policy = u.policy
@@ -159,20 +156,15 @@ func statementsOf(schema string) *statements {
 		unfold: `DELETE FROM {tally} t USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) u(queue, count, minute)
 			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
 	}
-	s.moveAlike, s.failAlike = alike.Replace(s.move), alike.Replace(s.fail)
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.live, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.ended, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.move, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}
 	return s
 }
-
-// alike makes an update of rows one that gives all of them the same worker: an array would cost
-// the server more.
-var alike = strings.NewReplacer("worker = u.worker", "worker = $8", ", $8::text[]", "", "nonce, worker)", "nonce)", "nonce, worker, failures)", "nonce, failures)")
 
 // locks are the endings of statements that read messages, by sqlengine.Lock.
 var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE OF m", sqlengine.Skip: " FOR UPDATE OF m SKIP LOCKED"}

@@ -2,7 +2,6 @@ package sqlengine
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -44,15 +43,9 @@ type Row struct {
 	Worker   string        // of the lease, or the canceller; "": none
 	Ending   engine.Ending // when finished
 	Failures []byte        // encoded
-	Failed   bool          // Failures is not as read
 	Policy   engine.Policy
 	Content  engine.Content
 	Size     int // bytes of the body, also where Content is not read
-}
-
-// AnyFailed reports whether Failures has changed in any of the rows: in most calls it has not.
-func AnyFailed(rows []*Row) bool {
-	return slices.ContainsFunc(rows, func(r *Row) bool { return r.Failed })
 }
 
 // Place is the row's place in the order of its kind.

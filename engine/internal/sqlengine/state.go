@@ -77,8 +77,7 @@ func (x *row) wait(due int64) {
 // fail records that the lease of a row failed at an instant.
 func (x *row) fail(at int64, reason string) {
 	f := engine.Failure{At: rules.Instant(at), Attempt: x.Attempt, Worker: x.Worker, Reason: reason}
-	x.Failures, x.Failed = codec.AddFailure(x.Failures, &f), true
-	x.Worker = ""
+	x.Failures, x.Worker = codec.AddFailure(x.Failures, &f), ""
 }
 
 // lapsedFrom returns the worker of a lease that lapsed, and whose token still settles.

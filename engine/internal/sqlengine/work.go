@@ -1,6 +1,7 @@
 package sqlengine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -460,7 +461,6 @@ func (w *work) write() error {
 // clean records that everything is written: the rows count as read.
 func (w *work) clean() {
 	for _, x := range w.order {
-		x.Failed = false
 		x.was, x.whole = x.Row, false
 	}
 	w.order = slices.DeleteFunc(w.order, func(x *row) bool { return x.gone })
@@ -475,7 +475,7 @@ func (x *row) moved() bool { return x.Kind != x.was.Kind || x.Ends != x.was.Ends
 // changed is moved for other columns than kind and ends.
 func (x *row) changed() bool {
 	a, b := &x.Row, &x.was
-	same := a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.Worker == b.Worker && !a.Failed
+	same := a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.Worker == b.Worker && bytes.Equal(a.Failures, b.Failures)
 	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
 }
 

@@ -55,11 +55,6 @@ type Engine struct {
 	store *store
 }
 
-var _ interface {
-	engine.Whole
-	engine.AtomicPusher
-} = (*Engine)(nil)
-
 func (c *Config) prefix() string { return cmp.Or(c.Prefix, DefaultPrefix) }
 
 // New returns an engine on a pool of connections by github.com/go-sql-driver/mysql. The caller

@@ -54,11 +54,6 @@ type Engine struct {
 	store *store
 }
 
-var _ interface {
-	engine.Whole
-	engine.AtomicPusher
-} = (*Engine)(nil)
-
 // New returns an engine on a pool. The caller closes the pool after the engine. A nil cfg is
 // the zero Config. It fails as Open does.
 //

@@ -176,20 +176,20 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 			Hint: fmt.Sprintf("a body has at most %d bytes in %s; keep a larger one elsewhere and send its address", most, w.e.cfg.Name)}}
 	}
 	var s *keyState
+	var key rules.Holder
 	if in.Key != "" {
 		s = w.keys[Name{num, in.Key}]
-		switch anew := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep; {
-		case in.Token != "" && (s.holder == nil || !s.holder.token().Is(in.Token)):
-			return engine.PushResult{Err: engine.Refuse("push", ref, engine.ErrLeaseLost)}
-		case s.holder != nil:
-			return w.conflict(s.holder, in)
-		case s.memory != nil && !anew:
-			r := s.memory.result()
-			if r.Outcome = engine.Kept; in.OnConflict == engine.Reject {
-				r.Outcome, r.Err = 0, engine.RefuseFinished(ref, s.memory.Ending, rules.Instant(s.memory.Ended))
-			}
-			return r
-		}
+		key = s.holds(w.ms)
+	}
+	switch o, err := rules.Push(in, &key); {
+	case o == engine.Replaced:
+		return w.replace(s.holder, in)
+	case o != engine.Created:
+		r := s.result(w.ms)
+		r.Outcome, r.Err = o, err
+		return r
+	case err != nil:
+		return engine.PushResult{Err: err}
 	}
 	if left, bounded := room[num]; bounded && left <= 0 {
 		return engine.PushResult{Err: engine.RefusePending(ref, h.Settings.MaxPending)}
@@ -223,22 +223,19 @@ func (w *work) fill(x *row, in *engine.Message) {
 	}
 }
 
-// conflict applies the conflict policy of a push with the key that x holds.
-func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
-	state := x.state(w.ms)
-	r := x.result(w.ms)
-	ref := engine.Ref{Queue: in.Queue, Key: in.Key}
+// holds returns what a push has to know of what has a key.
+func (s *keyState) holds(ms int64) (h rules.Holder) {
 	switch {
-	case in.OnConflict == engine.Keep:
-		r.Outcome = engine.Kept
-		return r
-	case in.OnConflict == engine.Reject:
-		r.Err = engine.Refuse("push", ref, engine.ErrExists)
-		return r
-	case state == engine.Leased && in.Token == "":
-		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
-		return r
+	case s.holder != nil:
+		h.State, h.Lease = s.holder.state(ms), s.holder.token()
+	case s.memory != nil:
+		h.State, h.Ending, h.Ended = engine.Finished, s.memory.Ending, s.memory.Ended
 	}
+	return h
+}
+
+// replace gives the message with the key of a push what the push says.
+func (w *work) replace(x *row, in *engine.Message) engine.PushResult {
 	if in.OnConflict != engine.Rearm {
 		w.fill(x, in)
 	}
@@ -249,7 +246,7 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	x.renew()
 	x.wait(due)
 	x.Expires = rules.Expiry(due, &x.Policy)
-	r = x.result(w.ms)
+	r := x.result(w.ms)
 	r.Outcome = engine.Replaced
 	w.advance(x)
 	return r
@@ -260,7 +257,11 @@ func (x *row) result(ms int64) engine.PushResult {
 	return engine.PushResult{ID: x.ID, Due: rules.Instant(x.Due), State: x.state(ms)}
 }
 
-// result describes a finished message for a push of its key.
-func (m *Memory) result() engine.PushResult {
+// result describes what has a key for a push that changes nothing.
+func (s *keyState) result(ms int64) engine.PushResult {
+	if s.holder != nil {
+		return s.holder.result(ms)
+	}
+	m := s.memory
 	return engine.PushResult{ID: m.ID, Due: rules.Instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: rules.Instant(m.Ended)}
 }

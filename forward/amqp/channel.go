@@ -1,15 +1,12 @@
 package amqp
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"maps"
+	"reflect"
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
 // channel is a channel in confirm mode. Its goroutine receives returns.
@@ -27,7 +24,6 @@ type publish struct {
 	exchange string
 	key      string
 	msg      *amqp.Publishing
-	known    string // what text returns; empty: not called yet
 	returned *amqp.Return
 }
 
@@ -81,48 +77,34 @@ func (c *channel) listen(closes chan *amqp.Error, returns, seen chan amqp.Return
 }
 
 // returned records that no queue took a message. A return does not say which publish it is
-// of. Equal messages in flight are routed alike, so no queue takes any of them.
+// of, but messages in flight that are routed alike are taken by no queue either. If the broker
+// has changed the message so that none is found, it is any with this key and id: rather send
+// another one twice than lose it.
 func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, text := false, returnedText(r)
-	for p := range c.pending {
-		if p.exchange == r.Exchange && p.text() == text && bytes.Equal(p.msg.Body, r.Body) {
-			p.returned, found = r, true
+	found := false
+	for _, any := range []bool{false, true} {
+		for p := range c.pending {
+			if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId && (any || p.within(r.Headers)) {
+				p.returned, found = r, true
+			}
 		}
-	}
-	if found {
-		return
-	}
-	// The broker has changed it: rather send another one twice than lose it.
-	for p := range c.pending {
-		if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId {
-			p.returned = r
+		if found {
+			return
 		}
 	}
 }
 
-// text is what decides on the way of a message, but for its exchange.
-func (p *publish) text() string {
-	if p.known != "" {
-		return p.known
+// within reports whether a returned message has all headers of this one but BCC, which the
+// broker removes. What is not routed by more headers is not routed by fewer.
+func (p *publish) within(returned amqp.Table) bool {
+	for name, v := range p.msg.Headers {
+		if name != "BCC" && !reflect.DeepEqual(v, returned[name]) {
+			return false
+		}
 	}
-	e := rabbit.Envelope{Key: p.key, Properties: *p.msg}
-	if _, has := e.Properties.Headers["BCC"]; has { // the broker removes it
-		e.Properties.Headers = maps.Clone(e.Properties.Headers)
-		delete(e.Properties.Headers, "BCC")
-	}
-	p.known = e.Text()
-	return p.known
-}
-
-func returnedText(r *amqp.Return) string {
-	p := publish{key: r.RoutingKey, msg: &amqp.Publishing{
-		Headers: r.Headers, ContentType: r.ContentType, ContentEncoding: r.ContentEncoding, Priority: r.Priority,
-		CorrelationId: r.CorrelationId, ReplyTo: r.ReplyTo, Expiration: r.Expiration, MessageId: r.MessageId,
-		Timestamp: r.Timestamp, Type: r.Type, UserId: r.UserId, AppId: r.AppId,
-	}}
-	return p.text()
+	return true
 }
 
 // publish publishes a message and waits for the confirm. It fails with an *errClosed if the

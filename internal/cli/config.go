@@ -52,6 +52,15 @@ type list[L, T any] interface {
 	Check() error
 }
 
+// readGiven reads a section of the --config file, which must be given.
+func readGiven[L list[L, T], E entry[T], T any](p *Program, s *section) (made L, given []E, err error) {
+	file, err := p.settings.given(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return read[L, E](file, s)
+}
+
 // read reads and checks what the entries of a section describe, and fills in defaults. It
 // returns them as written too.
 func read[L list[L, T], E entry[T], T any](c *configFile, s *section) (made L, given []E, err error) {

@@ -128,10 +128,6 @@ type intakeSettings struct {
 	Timeout    *jsonDuration `json:"timeout,omitempty"`
 }
 
-func (c *configFile) readIntakes() (intake.Intakes, []intakeSettings, error) {
-	return read[intake.Intakes, intakeSettings](c, &intakesSection)
-}
-
 // made returns the intake that the settings describe.
 func (s intakeSettings) made() (i intake.Intake, err error) {
 	i = intake.Intake{Name: s.Name, Queue: s.Queue, OnConflict: s.OnConflict}
@@ -161,10 +157,10 @@ type flows struct {
 
 // readFlows reads and checks the routes and intakes of a file.
 func (c *configFile) readFlows() (f flows, err error) {
-	if f.routes, _, err = c.readRoutes(); err != nil {
+	if f.routes, _, err = read[forward.Routes, routeSettings](c, &routesSection); err != nil {
 		return f, err
 	}
-	if f.intakes, _, err = c.readIntakes(); err != nil {
+	if f.intakes, _, err = read[intake.Intakes, intakeSettings](c, &intakesSection); err != nil {
 		return f, err
 	}
 	f.routes = append(f.routes, f.intakes.Routes()...)

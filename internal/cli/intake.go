@@ -31,15 +31,6 @@ These commands read and change that file and ask no server. Send serve SIGHUP to
 	}, "usage: tarry intake ls|test|add|rm --config FILE", p.intakeListCommand(), p.intakeTestCommand(), p.intakeAddCommand(), p.intakeRemoveCommand())
 }
 
-// intakes returns the intakes of the --config file, which must be given.
-func (p *Program) intakes() (intake.Intakes, []intakeSettings, error) {
-	file, err := p.settings.given("intakes")
-	if err != nil {
-		return nil, nil, err
-	}
-	return file.readIntakes()
-}
-
 // shownIntake returns an intake as the file would have it with its defaults, without secrets.
 func shownIntake(i *intake.Intake, s *intakeSettings) intakeSettings {
 	remember, timeout := jsonDuration(max(0, i.Remember)), jsonDuration(i.Options.Timeout)
@@ -62,7 +53,7 @@ source_file and a target_file, are not shown.`,
 		Example: "  tarry intake ls --config tarry.json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			intakes, settings, err := p.intakes()
+			intakes, settings, err := readGiven[intake.Intakes, intakeSettings](p, &intakesSection)
 			if err != nil {
 				return err
 			}
@@ -83,7 +74,7 @@ source_file and a target_file, are not shown.`,
 func (p *Program) onIntake(cmd *cobra.Command, do func(ctx context.Context, i *intake.Intake, s *intakeSettings) error) *cobra.Command {
 	cmd.Args = exactly("NAME")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		intakes, settings, err := p.intakes()
+		intakes, settings, err := readGiven[intake.Intakes, intakeSettings](p, &intakesSection)
 		if err != nil {
 			return err
 		}
@@ -198,7 +189,7 @@ what was taken, stay as they are. Send serve SIGHUP to read the file again.`,
 
 // changeIntakes changes the intakes of the --config file, if it is a good one afterwards.
 func (p *Program) changeIntakes(name, done string, change func([]jsontext.Value) []jsontext.Value) error {
-	file, err := p.settings.given("intakes")
+	file, err := p.settings.given(&intakesSection)
 	if err != nil {
 		return err
 	}

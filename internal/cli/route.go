@@ -30,15 +30,6 @@ These commands read that file and ask no server. Send serve SIGHUP to read it ag
 	}, "usage: tarry route ls|test --config FILE", p.routeListCommand(), p.routeTestCommand())
 }
 
-// routes returns the routes of the --config file, which must be given.
-func (p *Program) routes() (forward.Routes, []routeSettings, error) {
-	file, err := p.settings.given("routes")
-	if err != nil {
-		return nil, nil, err
-	}
-	return file.readRoutes()
-}
-
 // shownRoute is a route as route ls shows it, without secrets.
 type shownRoute struct {
 	Name         string   `json:"name"`
@@ -62,7 +53,7 @@ values of headers and the contents of a target_file are not shown.`,
 		Example: "  tarry route ls --config tarry.json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			routes, settings, err := p.routes()
+			routes, settings, err := readGiven[forward.Routes, routeSettings](p, &routesSection)
 			if err != nil {
 				return err
 			}
@@ -104,7 +95,7 @@ no store or server is used; its id is made from the time.`,
   tarry route test shop '{"order":"42"}' --config tarry.json`,
 		Args: atMost(2, "NAME|QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			routes, settings, err := p.routes()
+			routes, settings, err := readGiven[forward.Routes, routeSettings](p, &routesSection)
 			if err != nil {
 				return err
 			}
@@ -173,10 +164,6 @@ type routeSettings struct {
 	Timeout      *jsonDuration     `json:"timeout"`
 	SecretFile   string            `json:"secret_file"`
 	AllowPrivate bool              `json:"allow_private"`
-}
-
-func (c *configFile) readRoutes() (forward.Routes, []routeSettings, error) {
-	return read[forward.Routes, routeSettings](c, &routesSection)
 }
 
 // made returns the route that the settings describe.

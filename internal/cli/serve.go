@@ -304,14 +304,11 @@ func (s *serveFlags) pages(api http.Handler) http.Handler {
 	})
 }
 
-// names returns the hosts that the server answers for: those of --host, and the one in the
-// address it listens on.
+// names returns the hosts that the server answers for besides the addresses that it is reached
+// at: those of --host, and a name in the address it listens on.
 func (s *serveFlags) names() []string {
 	host, _, _ := net.SplitHostPort(s.http)
-	if host == "" {
-		return s.hosts
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && (ip.IsUnspecified() || ip.Zone() != "") {
+	if _, err := netip.ParseAddr(host); err == nil || host == "" {
 		return s.hosts
 	}
 	return append(slices.Clone(s.hosts), host)

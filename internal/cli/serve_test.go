@@ -171,7 +171,7 @@ func TestServeMaxConnections(t *testing.T) {
 
 func TestServeNameToListenOn(t *testing.T) {
 	for http, want := range map[string][]string{
-		":8277": {"a"}, "0.0.0.0:8277": {"a"}, "[::]:8277": {"a"}, "192.0.2.7:8277": {"a", "192.0.2.7"}, "[::1]:0": {"a", "::1"}, "tarry.lan:80": {"a", "tarry.lan"},
+		":8277": {"a"}, "0.0.0.0:8277": {"a"}, "[::]:8277": {"a"}, "192.0.2.7:8277": {"a"}, "[::1]:0": {"a"}, "tarry.lan:80": {"a", "tarry.lan"},
 	} {
 		if got := (&serveFlags{http: http, hosts: []string{"a"}}).names(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", http, got, want)

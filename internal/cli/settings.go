@@ -183,10 +183,10 @@ type configFile struct {
 	sections map[string]jsontext.Value // routes and intakes
 }
 
-// given returns the --config file, which holds what is named.
-func (s *settings) given(what string) (*configFile, error) {
+// given returns the --config file, which has a section.
+func (s *settings) given(has *section) (*configFile, error) {
 	if s.file.path == "" {
-		return nil, usagef("as in --config tarry.json", "no --config file is given, and the %s are in that file", what)
+		return nil, usagef("as in --config tarry.json", "no --config file is given, and the %s are in that file", has.name)
 	}
 	return &s.file, nil
 }

@@ -160,10 +160,26 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // its text is about Go functions
-			line = fmt.Sprintf("invalid argument %q for --%s, of type %s: %v", bad.GetValue(), bad.GetFlag().Name, bad.GetFlag().Value.Type(), n.Err)
+			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
 		}
 	}
 	return usagef(hint, "%s", line)
+}
+
+// notNumber says why the value of a flag is not a valid number.
+func notNumber(err *strconv.NumError, f *pflag.Flag) string {
+	kind := f.Value.Type()
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return "out of range"
+	case kind == "bool":
+		return "not true or false"
+	case strings.HasPrefix(kind, "float"):
+		return "not a number"
+	case strings.HasPrefix(kind, "uint"):
+		return "not a whole number from 0 on"
+	}
+	return "not a whole number"
 }
 
 // flagAliases is an annotation of a flag: other names by which people may look for it.

@@ -55,7 +55,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	if err := e.store.Log.Wait(ctx, e.store.Log.End()); err != nil {
 		return engine.Backup{}, err
 	}
-	calmly := e.store.Compactor.Pace("backup", func() float64 { return 0.5 })
+	calmly := e.store.Compactor.Pace("backup", 32<<20, func() float64 { return 0 })
 	pace := func(n int) error {
 		if calmly(n) != nil {
 			return wal.ErrClosed

@@ -240,7 +240,7 @@ func (k *Compactor) write(w *sealedTable, a memtable.Area) (_ *Source, err error
 			break
 		}
 		if out == nil {
-			c := k.config("flush", k.flushing)
+			c := k.config("flush", calmFlush, k.flushing)
 			c.Hasty = func() bool { return k.flushing() > packs } // a merge packs it
 			if out, err = sstable.Create(st.FS, st.TablesDir(), st.number(), c); err != nil {
 				return nil, err

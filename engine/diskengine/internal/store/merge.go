@@ -159,7 +159,7 @@ func (k *Compactor) MergeTables(some []*Source) error {
 	for i, src := range some {
 		tables[i] = src.Table
 	}
-	m, err := sstable.Merge(st.FS, st.TablesDir(), st.number(), k.config("merge", k.merging), tables)
+	m, err := sstable.Merge(st.FS, st.TablesDir(), st.number(), k.config("merge", calmMerge, k.merging), tables)
 	if errors.Is(err, sstable.ErrClosed) { // one of them has no live entry any more
 		return nil
 	}

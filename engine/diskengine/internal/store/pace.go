@@ -8,9 +8,9 @@ import (
 )
 
 // Pace returns a function that is called between the slices of long work with the bytes
-// written. It waits, the less the more haste there is, and its error ends the work when the
-// engine closes.
-func (k *Compactor) Pace(where string, haste func() float64) func(int) error {
+// written. It waits, so that calm bytes a second are written, and less the more haste there is.
+// Its error ends the work when the engine closes.
+func (k *Compactor) Pace(where string, calm float64, haste func() float64) func(int) error {
 	return func(n int) error {
 		k.st.cfg.Between(where)
 		if rest := time.Duration(float64(n) / calm * (1 - haste()) * float64(time.Second)); rest > 0 {
@@ -31,9 +31,12 @@ func (k *Compactor) Between(where string) error {
 	return k.st.Life.Err()
 }
 
-// calm is how many bytes a second are written in the background while there is no haste: the
-// syncs of the log wait for all other writes.
-const calm = 16 << 20
+// How many bytes a second are written in the background while there is no haste. The syncs of
+// the log wait for all other writes, and merges can wait until pushes come more slowly.
+const (
+	calmFlush = 16 << 20
+	calmMerge = 4 << 20
+)
 
 // flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
 // meanwhile, and so does the log.
@@ -66,8 +69,8 @@ const packs = 0.5
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // config is the config for writing an sstable.
-func (k *Compactor) config(where string, haste func() float64) *sstable.Config {
+func (k *Compactor) config(where string, calm float64, haste func() float64) *sstable.Config {
 	c := k.st.tableConfig()
-	c.Pace = k.Pace(where, haste)
+	c.Pace = k.Pace(where, calm, haste)
 	return c
 }

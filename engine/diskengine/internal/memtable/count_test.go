@@ -72,10 +72,11 @@ func (c *counted) check(t *testing.T) {
 			t.Fatalf("%d entries of queue %d, area %d from %v to %v, want %d", got, queue, a, from, to, want)
 		}
 	}
-	for _, s := range c.sealed {
+	for _, w := range c.sealed {
+		s := &Sealed{of: c.Tables, tables: []*table{w}}
 		at, due, all := c.position().At, int64(0), int64(0)
 		for _, e := range c.all {
-			if _, h := s.w.byID(e.ID); h == nil {
+			if _, h := w.byID(e.ID); h == nil {
 				continue
 			}
 			if e.Area != Listed {
@@ -120,9 +121,9 @@ func TestCountRange(t *testing.T) {
 		case 2, 5:
 			c.Seal()
 		case 9:
-			old := c.sealed[0]
+			old := &Sealed{of: c.Tables, tables: c.sealed[:1]}
 			c.all = slices.DeleteFunc(c.all, func(e Entry) bool {
-				_, h := old.w.byID(e.ID)
+				_, h := old.tables[0].byID(e.ID)
 				return h != nil
 			})
 			old.Drop()

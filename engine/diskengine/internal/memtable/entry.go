@@ -99,6 +99,12 @@ type place uint32
 
 const areaShift = 30
 
+// Masks of a place:
+const (
+	allOf  = ^place(0)
+	areaOf = allOf &^ MaxQueue
+)
+
 // MaxQueue is the greatest number that a queue may have.
 const MaxQueue = 1<<areaShift - 1
 

@@ -27,7 +27,7 @@ type Tables struct {
 	pool   *pool
 	seed   maphash.Seed
 	active *table
-	sealed []*Sealed // the oldest first
+	sealed []*table // the oldest first
 }
 
 // New returns empty Tables.
@@ -46,10 +46,7 @@ func New(cfg *Config) *Tables {
 
 // Close gives all memory back to the system. Nothing else is called afterwards.
 func (r *Tables) Close() {
-	for len(r.sealed) > 0 {
-		r.sealed[0].Drop()
-	}
-	r.active.close()
+	r.each((*table).close)
 	r.pool.close()
 }
 
@@ -90,9 +87,9 @@ func (r *Tables) Remove(id uint64) bool {
 
 // removeOther removes an entry from the sealed memtables.
 func (r *Tables) removeOther(id uint64) bool {
-	for _, s := range r.sealed {
-		if at, h := s.w.byID(id); h != nil {
-			s.w.remove(at, h)
+	for _, w := range r.sealed {
+		if at, h := w.byID(id); h != nil {
+			w.remove(at, h)
 			return true
 		}
 	}
@@ -104,9 +101,9 @@ func (r *Tables) ByID(id uint64) (Entry, bool) {
 	if at, h := r.active.byID(id); h != nil {
 		return r.active.entry(at, h), true
 	}
-	for _, s := range r.sealed {
-		if at, h := s.w.byID(id); h != nil {
-			return s.entry(at, h), true
+	for _, w := range r.sealed {
+		if at, h := w.byID(id); h != nil {
+			return w.entry(at, h), true
 		}
 	}
 	return Entry{}, false
@@ -121,9 +118,9 @@ func (r *Tables) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 		best = r.active.entry(at, h)
 	}
 	for i := len(r.sealed) - 1; i >= 0 && (!found || a.Shares()); i-- {
-		s := r.sealed[i]
-		if at, h := s.w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
-			best, found = s.entry(at, h), true
+		w := r.sealed[i]
+		if at, h := w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
+			best, found = w.entry(at, h), true
 		}
 	}
 	return best, found

@@ -150,10 +150,14 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"seal": func(t *rapid.T) {
-			if m.flight != nil {
+			switch {
+			case m.flight == nil:
+				m.begin(m.Seal())
+			case m.next == [Areas]uint32{}:
+				m.flight.Join(m.Seal())
+			default:
 				t.Skip()
 			}
-			m.begin(m.Seal())
 			for id, e := range m.all {
 				e.Sealed = true
 				m.all[id] = e

@@ -21,13 +21,14 @@ type table struct {
 	n        int // entries in both
 
 	// Once it is sealed:
-	passes [Areas]pass
+	sealed bool
+	passes *[Areas]pass // may be those of other tables too
 }
 
 func newTable(p *pool, seed maphash.Seed) *table {
 	return &table{
 		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: [2]ids{newIDs(p), newIDs(p)},
-		sorted: newOrder(p), shared: newOrder(p), counts: make(map[place]int64),
+		sorted: newOrder(p), shared: newOrder(p), counts: make(map[place]int64), passes: new([Areas]pass),
 	}
 }
 
@@ -67,7 +68,7 @@ func (w *table) has(r ref, p place, key []byte) bool {
 }
 
 func (w *table) entry(r ref, h *header) Entry {
-	e := Entry{ID: h.id, Queue: h.place.queue(), Area: h.place.area(), At: h.at}
+	e := Entry{ID: h.id, Queue: h.place.queue(), Area: h.place.area(), At: h.at, Sealed: w.sealed}
 	e.Key, e.Value = w.arena.bytes(r, h)
 	return e
 }

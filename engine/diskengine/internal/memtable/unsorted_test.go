@@ -42,8 +42,8 @@ func TestOrderReadSeldom(t *testing.T) {
 	if want := mostParts * chunkItems; most != want {
 		t.Errorf("at most %d were not sorted, want %d", most, want)
 	}
-	if s := c.Seal(); s.w.unsorted.n > 0 {
-		t.Errorf("%d are not sorted once sealed", s.w.unsorted.n)
+	if w := c.Seal().tables[0]; w.unsorted.n > 0 {
+		t.Errorf("%d are not sorted once sealed", w.unsorted.n)
 	}
 	c.check(t)
 }

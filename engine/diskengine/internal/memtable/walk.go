@@ -2,33 +2,30 @@ package memtable
 
 import "math"
 
-// walker walks through an area of all memtables at once.
+// walker walks through an area of some memtables at once.
 type walker struct {
 	place   place
-	cursors []areaCursor // of the active memtable, then of the sealed ones
+	mask    place // of an entry's place, those bits that must be as in place
+	cursors []areaCursor
 }
 
 // areaCursor is a place in the order of a memtable.
 type areaCursor struct {
 	cursor
-	w      *table
-	sealed *Sealed // nil: it is the active one
-	reads  prefetcher
+	w     *table
+	reads prefetcher
 }
 
 func (r *Tables) each(fn func(w *table)) {
 	fn(r.active)
-	for _, s := range r.sealed {
-		fn(s.w)
+	for _, w := range r.sealed {
+		fn(w)
 	}
 }
 
 // cursors appends a cursor for each memtable, from seek.
 func (r *Tables) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
-	c = append(c, areaCursor{cursor: seek(r.active.order()), w: r.active})
-	for _, s := range r.sealed {
-		c = append(c, areaCursor{cursor: seek(s.w.order()), w: s.w, sealed: s})
-	}
+	r.each(func(w *table) { c = append(c, areaCursor{cursor: seek(w.order()), w: w}) })
 	return c
 }
 
@@ -37,7 +34,7 @@ func (k *walker) best(last bool) (best *areaCursor) {
 	for i := range k.cursors {
 		c := &k.cursors[i]
 		it := c.item()
-		if it == nil || it.hi != uint32(k.place) {
+		if it == nil || place(it.hi)&k.mask != k.place {
 			continue
 		}
 		if best == nil || it.less(best.item()) != last {
@@ -49,11 +46,7 @@ func (k *walker) best(last bool) (best *areaCursor) {
 
 func (c *areaCursor) entry() Entry {
 	r := ref(c.item().ref)
-	h := c.w.arena.at(r)
-	if c.sealed != nil {
-		return c.sealed.entry(r, h)
-	}
-	return c.w.entry(r, h)
+	return c.w.entry(r, c.w.arena.at(r))
 }
 
 // Ascend gives fn the entries of an area of a queue in order, from a position on, until fn
@@ -62,7 +55,7 @@ func (r *Tables) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool
 	var room [4]areaCursor
 	p := placeOf(queue, a)
 	first := item{hi: uint32(p), at: from.At, id: from.ID}
-	k := walker{p, r.cursors(room[:0], func(o *order) cursor { return o.seek(first) })}
+	k := walker{p, allOf, r.cursors(room[:0], func(o *order) cursor { return o.seek(first) })}
 	for c := k.best(false); c != nil; c = k.best(false) {
 		c.reads.next(c.w, &c.cursor)
 		if !fn(c.entry()) {
@@ -78,7 +71,7 @@ func (r *Tables) Descend(queue uint32, a Area, before Position, fn func(Entry) b
 	var room [4]areaCursor
 	p := placeOf(queue, a)
 	end := item{hi: uint32(p), at: before.At, id: before.ID}
-	k := walker{p, r.cursors(room[:0], func(o *order) cursor { return o.before(end) })}
+	k := walker{p, allOf, r.cursors(room[:0], func(o *order) cursor { return o.before(end) })}
 	for c := k.best(true); c != nil && fn(c.entry()); c = k.best(true) {
 		c.prev()
 	}

@@ -215,7 +215,7 @@ func (k *Compactor) stuck() error {
 	return nil
 }
 
-// Parts of Config.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
+// Parts of Store.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
 // slowed from slowFrom on.
 const (
 	sealFrom = 0.25
@@ -231,7 +231,7 @@ func (k *Compactor) unwritten() float64 {
 	} else if !k.grown() {
 		return 0
 	}
-	return float64(taken) / float64(k.st.cfg.mostUnwritten())
+	return float64(taken) / float64(k.st.mostUnwritten())
 }
 
 // A flush needs room for the messages that are only in the log, before the log gives its

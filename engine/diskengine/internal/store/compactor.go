@@ -45,7 +45,7 @@ type Compactor struct {
 // compactorCounts counts what the compactor has done.
 type compactorCounts struct{ Flushes, Merges, Failures atomic.Int64 }
 
-// sealedTable is a memtable that was sealed.
+// sealedTable is a memtable that was sealed, or several that are flushed together.
 type sealedTable struct {
 	*memtable.Sealed
 	replay wal.Pos // from where the log is replayed once it is in sstables
@@ -53,6 +53,7 @@ type sealedTable struct {
 	at     time.Time
 
 	memory      int64 // bytes that it took then
+	joined      int64 // of these, bytes of memtables that were joined to the first
 	all, passed int   // entries that it had then, and those written since
 }
 

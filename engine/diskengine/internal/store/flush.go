@@ -64,11 +64,30 @@ func (k *Compactor) Next(must bool) *sealedTable {
 	if len(k.Sealed) == 0 {
 		k.Seal()
 	}
-	if w := k.Sealed[0]; must || !k.rests(w) {
-		return w
+	w := k.Sealed[0]
+	if !must && k.rests(w) {
+		return nil
 	}
-	return nil
+	k.join(w)
+	return w
 }
+
+// join has further sealed memtables flushed together with the first, so that there are fewer
+// sstables to look into and to merge. All their memory is needed until then: so they take at
+// most joinPart of it. Store.Mu is held.
+func (k *Compactor) join(w *sealedTable) {
+	for len(k.Sealed) > 1 && !w.told {
+		o := k.Sealed[1]
+		if float64(w.memory+o.memory) > joinPart*float64(k.st.cfg.MemoryBytes) || k.rests(o) {
+			return
+		}
+		w.Join(o.Sealed)
+		w.replay, w.memory, w.joined, w.all = o.replay, w.memory+o.memory, w.joined+o.memory, w.all+o.all
+		k.Sealed = append(k.Sealed[:1:1], k.Sealed[2:]...)
+	}
+}
+
+const joinPart = 0.4
 
 // grown reports whether the memtable or the log has grown so much that it is time to seal. If
 // space is short the log gets no more than a segment, unless a flush would write as much again

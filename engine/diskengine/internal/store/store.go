@@ -103,11 +103,15 @@ func New(dir string, cfg Config, h Hooks) *Store {
 	return st
 }
 
-// mostUnwritten is the most bytes of memory that are in no sstable. One memtable more may be
-// written already, but must stay until its sstable counts: together they are within
-// MemoryBytes.
-func (c *Config) mostUnwritten() int64 {
-	return min(4*c.Memtable, c.MemoryBytes-c.Memtable)
+// mostUnwritten is the most bytes of memory that are in no sstable. The memtables that are
+// flushed may be written already, but must stay until their sstable counts: together they are
+// within MemoryBytes. Mu is held.
+func (st *Store) mostUnwritten() int64 {
+	most := st.cfg.MemoryBytes - st.cfg.Memtable
+	if sealed := st.Compactor.Sealed; len(sealed) > 0 {
+		most -= sealed[0].joined
+	}
+	return min(4*st.cfg.Memtable, most)
 }
 
 // setTables replaces the set of sstables. The lock is held.

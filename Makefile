@@ -184,7 +184,7 @@ bench-packages: servers
 	@timeout 180 $(MAKE) --no-print-directory bench/node/node_modules/.package-lock.json || echo "npm ci failed: BullMQ and graphile-worker are not measured"
 
 .PHONY: bench-page
-bench-page: bench-packages ## Measure all engines and their peers in turns, into docs/performance.md, in about 70 minutes (QUICK=1: 10; SYSTEMS=disk,redis,asynq PARTS=calls,late,burst,pending,growth or none; TURNS=1 GROW=100000000; RESUME=1 after an interrupt).
+bench-page: bench-packages ## Measure all engines and their peers in turns, into docs/performance.md, in about 50 minutes (QUICK=1: 10; SYSTEMS=disk,redis,asynq PARTS=calls,late,burst,pending,growth or none; TURNS=1 GROW=100000000; RESUME=1 after an interrupt).
 	cd bench && export TMPDIR=$$(mktemp -d) && chmod 755 $$TMPDIR && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	$(GO) run ./page $(if $(QUICK),-quick -results page-quick.jsonl) $(if $(RESUME),-resume) -systems '$(SYSTEMS)' -parts '$(PARTS)' \
 	  -turns $(or $(TURNS),0) -grow-to $(or $(GROW),0)

@@ -28,7 +28,7 @@ var fileErrors = []struct {
 	{manifest.ErrRestoring, engine.ErrInvalid, "remove the directory, and do it again"},
 	{vfs.ErrVersion, engine.ErrInvalid, "use the release that wrote DIR"},
 	{fs.ErrNotExist, engine.ErrInvalid, "name the directory of a disk store, or of a backup of one"},
-	{fs.ErrPermission, engine.ErrInvalid, "the directory DIR must be readable and writable"},
+	{fs.ErrPermission, engine.ErrInvalid, "what it names must be readable and writable"},
 }
 
 // fileError makes an *engine.Error of an error of a backup, restore, check or salvage; nil: there
@@ -48,6 +48,8 @@ func fileError(op, dir string, err error) error {
 		as, hint = engine.ErrNoSpace, "free some space; what was written has been removed"
 	case vfs.IsFull(err):
 		as, hint = engine.ErrNoSpace, "free some space, remove the new directory, and do it again"
+	case errors.Is(err, vfs.ErrLocked) && op == "backup":
+		hint = "another process works there; wait until it is done"
 	case damaged && errors.Is(err, backup.ErrCopy): // the store is sound
 		hint = "the backup is what it was before; see to the disk of DIR"
 	case damaged && op == "backup" && errors.Is(err, backup.ErrDamaged):

@@ -54,7 +54,11 @@ func (c *call) keep(m *message, body []byte) []byte {
 		return body
 	}
 	if len(body) > cap(c.kept)-len(c.kept) {
-		c.kept = make([]byte, 0, max(shared, len(body)))
+		n := len(body)
+		if c.kept != nil { // there may be more
+			n = max(shared, n)
+		}
+		c.kept = make([]byte, 0, n)
 	}
 	from := len(c.kept)
 	c.kept = append(c.kept, body...)

@@ -226,7 +226,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, g *engine.Granted) er
 				continue
 			}
 			if g.Messages == nil {
-				g.Messages = make([]engine.Lease, 0, min(most, 1+len(q.heap)))
+				g.Messages = make([]engine.Lease, 0, min(most, 1+len(q.heap), store.StepItems))
 			}
 			g.Messages = append(g.Messages, l)
 			c.alone, c.handed, room = alone, c.handed+bytes, room-bytes

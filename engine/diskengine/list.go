@@ -148,7 +148,8 @@ func (l *listing) from(low codec.Place) {
 	}
 }
 
-// walk takes the candidates in memtables, and reports whether the sstables are still the same.
+// walk takes the candidates in memtables, and reports whether the sstables of the area are still
+// the same.
 func (l *listing) walk(c *call) bool {
 	c.see(l.q)
 	walk := c.e.store.Memtables.Ascend
@@ -157,7 +158,7 @@ func (l *listing) walk(c *call) bool {
 	}
 	take := l.taker()
 	walk(l.q.num, l.area(), l.edge(), func(e memtable.Entry) bool { return take(e.Position(), store.Spot{}) })
-	return l.set == c.e.store.Tables
+	return slices.Equal(l.set.Of[l.area()], c.e.store.Tables.Of[l.area()])
 }
 
 // scan takes the candidates in sstables.

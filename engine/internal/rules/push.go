@@ -14,7 +14,7 @@ type Holder struct {
 }
 
 // Push returns what a push becomes that meets a holder of its key: Created, Replaced or Kept;
-// or why it is refused. With Created the refusal says nothing about the holder.
+// or why it is refused. A refusal with Created leaves the holder out of the answer.
 func Push(in *engine.Message, h *Holder) (engine.Outcome, error) {
 	ref := engine.Ref{Queue: in.Queue, Key: in.Key}
 	switch {

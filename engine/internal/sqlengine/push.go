@@ -176,12 +176,12 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 			Hint: fmt.Sprintf("a body has at most %d bytes in %s; keep a larger one elsewhere and send its address", most, w.e.cfg.Name)}}
 	}
 	var s *keyState
-	var key rules.Holder
+	var holder rules.Holder
 	if in.Key != "" {
 		s = w.keys[Name{num, in.Key}]
-		key = s.holds(w.ms)
+		holder = s.holds(w.ms)
 	}
-	switch o, err := rules.Push(in, &key); {
+	switch o, err := rules.Push(in, &holder); {
 	case o == engine.Replaced:
 		return w.replace(s.holder, in)
 	case o != engine.Created:

@@ -53,7 +53,6 @@ type sealedTable struct {
 	at     time.Time
 
 	memory      int64 // bytes that it took then
-	joined      int64 // of these, bytes of memtables that were joined to the first
 	all, passed int   // entries that it had then, and those written since
 }
 

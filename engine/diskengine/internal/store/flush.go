@@ -82,7 +82,7 @@ func (k *Compactor) join(w *sealedTable) {
 			return
 		}
 		w.Join(o.Sealed)
-		w.replay, w.memory, w.joined, w.all = o.replay, w.memory+o.memory, w.joined+o.memory, w.all+o.all
+		w.replay, w.memory, w.all = o.replay, w.memory+o.memory, w.all+o.all
 		k.Sealed = append(k.Sealed[:1:1], k.Sealed[2:]...)
 	}
 }

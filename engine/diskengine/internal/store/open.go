@@ -160,7 +160,7 @@ func (st *Store) begin(man *manifest.Manifest) error {
 		s.Begun = true
 		err = man.Write(s)
 	}
-	if vfs.IsFull(err) && !errors.Is(err, manifest.ErrFailed) {
+	if vfs.IsFull(err) && !errors.Is(err, manifest.ErrFailed) && st.Log.Err() == nil {
 		return nil
 	}
 	return err

@@ -3,7 +3,6 @@ package store
 import (
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
@@ -49,13 +48,17 @@ func (k *Compactor) flushing() float64 {
 	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 
-// merging is how much haste there is to merge, from 0 to 1: the more, the more sstables there
-// are, and 1 if nothing came to the log since it was asked last.
+// merging is how much haste there is to merge, from 0 to 1: the more, the more sstables an area
+// has, and 1 if nothing came to the log since it was asked last, or if space is short.
 func (k *Compactor) merging() float64 {
+	tables, tight := 0, k.st.Tight()
 	k.st.Mu.Lock()
-	tables, end := len(k.st.Tables.Of[memtable.Live]), k.st.Log.End()
+	for _, area := range k.st.Tables.Of {
+		tables = max(tables, len(area))
+	}
+	end := k.st.Log.End()
 	k.st.Mu.Unlock()
-	if end == k.seen {
+	if end == k.seen || tight {
 		return 1
 	}
 	k.seen = end

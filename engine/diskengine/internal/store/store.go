@@ -107,11 +107,11 @@ func New(dir string, cfg Config, h Hooks) *Store {
 // flushed may be written already, but must stay until their sstable counts: together they are
 // within MemoryBytes. Mu is held.
 func (st *Store) mostUnwritten() int64 {
-	most := st.cfg.MemoryBytes - st.cfg.Memtable
+	flushed := st.cfg.Memtable
 	if sealed := st.Compactor.Sealed; len(sealed) > 0 {
-		most -= sealed[0].joined
+		flushed = max(flushed, sealed[0].memory)
 	}
-	return min(4*st.cfg.Memtable, most)
+	return min(4*st.cfg.Memtable, st.cfg.MemoryBytes-flushed)
 }
 
 // setTables replaces the set of sstables. The lock is held.

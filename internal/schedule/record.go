@@ -142,32 +142,33 @@ func (r *record) message(token string) (engine.Message, error) {
 	return m, err
 }
 
-// fireMost is how many instants that CatchUpAll makes up for fire at a time. The schedule is
-// then due again at once, and others fire in between.
-const fireMost = 10
-
-// pending returns the instants that are to fire at now, oldest first, and marks them as done.
+// pending returns the instants that are to fire at now, oldest first.
 func (r *record) pending(now time.Time) []time.Time {
-	s := r.schedule()
-	now = now.Add(-s.Offset()).UTC()
-	after := r.After
-	r.After = later(after, now)
 	if r.Paused {
 		return nil
 	}
+	s := r.schedule()
+	now = now.Add(-s.Offset())
 	if r.Definition.CatchUp == CatchUpAll {
-		missed := r.timetable.Newest(after, now, MaxCatchUp)
-		if len(missed) > fireMost {
-			missed = missed[:fireMost]
-			r.After = missed[fireMost-1]
-		}
-		return missed
+		return r.timetable.Newest(r.After, now, MaxCatchUp)
 	}
-	onTime := r.timetable.Newest(later(after, now.Add(-missedAfter-1)), now, MaxCatchUp)
+	from := now.Add(-missedAfter - 1)
+	if r.After.After(from) {
+		from = r.After
+	}
+	onTime := r.timetable.Newest(from, now, MaxCatchUp)
 	if len(onTime) == 0 && r.Definition.CatchUp == CatchUpLast {
-		return r.timetable.Newest(after, now, 1)
+		return r.timetable.Newest(r.After, now, 1)
 	}
 	return onTime
+}
+
+// advance marks the instants up to now as done.
+func (r *record) advance(now time.Time) {
+	s := r.schedule()
+	if now = now.Add(-s.Offset()).UTC(); now.After(r.After) {
+		r.After = now
+	}
 }
 
 // occurrences returns the messages of instants.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -67,14 +68,63 @@ type firing struct {
 	err      error
 }
 
-// fire pushes the occurrences of schedules that are due, and then moves the schedules on. What
-// fails is tried again. The end of ctx does not interrupt it.
+// fireFor is how long firing goes on with schedules that have much to do before it looks for
+// others that are due.
+const fireFor = time.Second
+
+// fire fires schedules that are due: those last that have much to do. What fails is tried
+// again. The end of ctx does not interrupt it.
 func (r *Runner) fire(ctx context.Context, due []engine.Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTR)
 	defer cancel()
 	fired := make([]firing, len(due))
 	for i := range due {
-		fired[i] = r.begin(ctx, &due[i])
+		fired[i] = begin(&due[i])
+	}
+	slices.SortStableFunc(fired, func(a, b firing) int {
+		return cmp.Or(cmp.Compare(min(a.lease.Attempt, 2), min(b.lease.Attempt, 2)), cmp.Compare(len(a.instants), len(b.instants)))
+	})
+	var err error
+	for began := time.Now(); err == nil && len(fired) > 0 && time.Since(began) < fireFor; {
+		n := together(fired)
+		err = r.fireSome(ctx, fired[:n])
+		fired = fired[n:]
+	}
+	return errors.Join(err, r.release(ctx, fired))
+}
+
+// together returns how many of the first schedules fire together. Those that are tried again
+// look up what they have pushed, which the others do not wait for.
+func together(fired []firing) int {
+	again, instants := fired[0].lease.Attempt > 1, 0
+	for n := range fired {
+		if instants >= pushMost || fired[n].lease.Attempt > 1 != again {
+			return n
+		}
+		instants += len(fired[n].instants)
+	}
+	return len(fired)
+}
+
+// release lets schedules be leased again at once.
+func (r *Runner) release(ctx context.Context, fired []firing) error {
+	if len(fired) == 0 {
+		return nil
+	}
+	back := make([]engine.Lease, len(fired))
+	for i := range fired {
+		back[i] = *fired[i].lease
+	}
+	_, err := r.Engine.Settle(ctx, engine.Releases(back))
+	return err
+}
+
+// fireSome pushes the occurrences of schedules, and then moves them on.
+func (r *Runner) fireSome(ctx context.Context, fired []firing) error {
+	for i := range fired {
+		if f := &fired[i]; f.err == nil && f.lease.Attempt > 1 {
+			f.instants, f.err = r.withoutDead(ctx, f.record, f.instants)
+		}
 	}
 	err := r.pushAll(ctx, fired)
 	if err == nil {
@@ -84,15 +134,12 @@ func (r *Runner) fire(ctx context.Context, due []engine.Lease) error {
 }
 
 // begin finds out what a schedule has to push.
-func (r *Runner) begin(ctx context.Context, l *engine.Lease) firing {
+func begin(l *engine.Lease) firing {
 	rec, err := read(&l.Info)
 	f := firing{record: rec, lease: l, err: err}
-	if err != nil {
-		return f
-	}
-	f.instants = rec.pending(l.Started)
-	if l.Attempt > 1 {
-		f.instants, f.err = r.withoutDead(ctx, rec, f.instants)
+	if err == nil {
+		f.instants = rec.pending(l.Started)
+		rec.advance(l.Started)
 	}
 	return f
 }

@@ -76,7 +76,7 @@ func (s *Server) scanNow(ctx context.Context, late time.Duration) ([]Problem, er
 
 func (s *Server) scan(ctx context.Context, late time.Duration) ([]Problem, error) {
 	now := time.Now()
-	l := Scan{Late: late, Now: now, Trends: s.cfg.Trends, began: s.workers.began}
+	l := Scan{Late: late, Now: now, Trends: s.cfg.Trends, began: s.workers.began, runs: s.lastRuns}
 	l.asked, l.allAsked = s.workers.asked(now)
 	for _, queues := range s.c.Running() {
 		for _, q := range queues {

@@ -46,6 +46,7 @@ type Scan struct {
 	began    time.Time       // when the server began to note workers; zero: it is no server's scan
 	asked    map[string]bool // the queues for which workers asked lately
 	allAsked bool            // no other queue was asked for
+	runs     *lastRuns       // what earlier scans know of schedules; nil: nothing
 }
 
 // Problems returns the problems of a client's store and then those of queues, the worst
@@ -87,8 +88,7 @@ func (l *Scan) ofQueues(ctx context.Context, c *tarry.Client, queues iter.Seq2[t
 	f.wereLate()
 	var failed error
 	if scheduled {
-		slices.Sort(dead)
-		failed = f.schedules(ctx, c, dead)
+		failed = f.schedules(ctx, c)
 	}
 	if !caps.Range || !caps.List && !caps.ListDead {
 		return f.problems(), failed

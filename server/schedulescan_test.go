@@ -3,8 +3,9 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,15 +16,25 @@ import (
 	"github.com/tarryhq/tarry/server"
 )
 
-// lookedUp is an engine that counts look-ups by queue.
+// lookedUp is an engine that counts look-ups of one queue.
 type lookedUp struct {
 	*memengine.Engine
-	looks map[string]int
+	looks atomic.Int64
+	keys  sync.Map // that were looked up
 }
 
 func (l *lookedUp) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	l.looks[ref.Queue]++
+	if ref.Queue == "q" {
+		l.looks.Add(1)
+		l.keys.Store(ref.Key, true)
+	}
 	return l.Engine.Get(ctx, ref)
+}
+
+// distinct counts the keys that were looked up.
+func (l *lookedUp) distinct() (n int) {
+	l.keys.Range(func(any, any) bool { n++; return true })
+	return n
 }
 
 // A schedule is a problem while it is overdue, while it cannot fire, and while its last run
@@ -105,42 +116,62 @@ func TestProblemsOfSchedules(t *testing.T) {
 	})
 }
 
-// Of many schedules a scan looks up the last runs of those alone that push to a queue with dead
-// messages.
+// Of ten thousand schedules a scan looks few runs up: each in its turn, none again that is over.
 func TestScanOfManySchedules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const schedules = 1000
-		e := &lookedUp{Engine: memengine.New(nil), looks: make(map[string]int)}
+		const schedules, run, most = 10_000, 2000, 500
+		e := &lookedUp{Engine: memengine.New(nil)}
 		c := tarry.New(e, nil)
 		defer c.Close()
 		a := &api{TB: t, c: c, s: newServer(t, c, &server.Config{})}
-		for i := range 2 * schedules {
-			queue := []string{"well", "sick"}[i%2]
-			if _, err := c.SetSchedule(t.Context(), tarry.Schedule{Name: fmt.Sprint("s", i), Spec: "@every 240h", Draft: tarry.NewDraft(queue, nil)}, ""); err != nil {
+		for i := range schedules {
+			spec := "@every 240h"
+			if i >= run {
+				spec = "@every 8760h"
+			}
+			if _, err := c.SetSchedule(t.Context(), tarry.Schedule{Name: fmt.Sprint("s", i), Spec: spec, Draft: tarry.NewDraft("q", nil)}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 		stop := a.run()
 		time.Sleep(240 * time.Hour)
 		stop()
-		scan := func(want map[string]int) {
+		scan := func() int64 {
 			t.Helper()
-			clear(e.looks)
+			before := e.looks.Load()
 			time.Sleep(10 * time.Second)
 			a.problems("/v1/problems?late=480h")
-			if delete(e.looks, tarry.ScheduleQueue); !maps.Equal(e.looks, want) {
-				t.Errorf("looked up %v, want %v", e.looks, want)
+			return e.looks.Load() - before
+		}
+		for i := range run / most {
+			if n := scan(); n != most {
+				t.Fatalf("scan %d looked up %d", i, n)
 			}
 		}
-		scan(nil)
-		l, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"sick"}, Max: 1})
-		if err != nil || len(l.Messages) != 1 {
-			t.Fatal(l, err)
+		if n := e.distinct(); n != run {
+			t.Errorf("of %d runs %d were looked up", run, n)
 		}
-		out, err := c.Settle(t.Context(), []engine.Settlement{{Token: l.Messages[0].Token, Do: engine.Bury}})
-		if err := cmpErr(err, out); err != nil {
-			t.Fatal(err)
+		done := 0
+		for done < run { // all are acked
+			l, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1000})
+			if err != nil || len(l.Messages) == 0 {
+				t.Fatal(len(l.Messages), err)
+			}
+			for i := range l.Messages {
+				out, err := c.Settle(t.Context(), []engine.Settlement{{Token: l.Messages[i].Token, Do: engine.Ack}})
+				if err := cmpErr(err, out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done += len(l.Messages)
 		}
-		scan(map[string]int{"sick": schedules})
+		for i := range run / most {
+			if n := scan(); n != most {
+				t.Fatalf("scan %d of those over looked up %d", i, n)
+			}
+		}
+		if n := scan(); n != 0 {
+			t.Errorf("when all are over, %d are looked up", n)
+		}
 	})
 }

@@ -31,6 +31,7 @@ type Server struct {
 	live         *sampler
 	failureLines failures
 	problemScan  shared[[]Problem]
+	lastRuns     *lastRuns
 	scans        chan struct{} // holds a token for the scan of one request that is under way
 	ahead        shared[nextHour]
 	workers      *workers
@@ -56,6 +57,7 @@ func New(c *tarry.Client, cfg *Config) *Server {
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
 	s.problemScan.scan = func(ctx context.Context) ([]Problem, error) { return s.scan(ctx, LateAfter) }
 	s.ahead.scan, s.ahead.rest = s.scanAhead, aheadRest
+	s.lastRuns = newLastRuns()
 	s.workers, s.workerScan.scan, s.workerScan.rest = newWorkers(), s.scanWorkers, workersRest
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s

@@ -149,6 +149,9 @@ func (f *finder) take(l list) {
 			s.empty = l.began
 		case l.began.Sub(s.empty) >= idleAfter:
 			f.drop(q)
+			if s.hinted.Load() { // meanwhile
+				f.keep(q)
+			}
 		}
 	}
 }

@@ -177,6 +177,8 @@ func TestBadRequests(t *testing.T) {
 		{400, "GET", push + "?body=1", ``, "invalid", "body: "},
 		{400, "GET", push + "?nope=1", ``, "invalid", "nope: no such parameter"},
 		{400, "GET", push + "?state=dead&state=dead", ``, "invalid", "state: given twice"},
+		{400, "GET", push + "?limit=null", ``, "invalid", "limit: "},
+		{400, "GET", push + "?limit=+5", ``, "invalid", "limit: "},
 		{400, "GET", "/v1/queues/q/forecast?step=1s", ``, "invalid", "minutes"},
 		{400, "GET", "/v1/queues/q/forecast?span=999999999999h", ``, "invalid", `span: "999999999999h" is out of range: a duration is at most`},
 		{400, "POST", "/v1/queues/q/pause", `{"for":"0s"}`, "invalid", "for: "},

@@ -2,6 +2,7 @@ package tarryprom
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -93,7 +94,10 @@ const maxScrapes = 32
 func (m *Metrics) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes,
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelError),
+	})
 }
 
 // AuditLost counts a line of an audit log that could not be written, for access.Audit.Lost.

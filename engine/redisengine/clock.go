@@ -122,16 +122,16 @@ func (e *Engine) askTime(ctx context.Context) error {
 	return err
 }
 
-// timeArg returns the script's deadline by the server's clock. It is computed from a lower
-// bound of that clock, so a script that runs is always in time. Without a known clock the
-// script is refused, and the refusal carries the server's time.
+// timeArg returns the script's deadline by the server's clock, which leaves a quarter of the time
+// for the answer. It is computed from a lower bound of that clock, so a script that runs is in
+// time. Without a known clock the script is refused, and the refusal carries the server's time.
 func (e *Engine) timeArg(r *request, until time.Time) string {
 	c := r.clock
 	if c == nil {
 		c = e.clockFor(r.shard)
 	}
 	now, _ := c.now()
-	arg := appendInt(nil, now.Add(time.Until(until)).UnixMicro())
+	arg := appendInt(nil, now.Add(time.Until(until)*3/4).UnixMicro())
 	if e.stopped != nil && r.shard != nil {
 		arg = appendInt(append(arg, '@'), e.stopped().UnixMicro())
 	}

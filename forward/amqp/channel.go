@@ -84,9 +84,9 @@ func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := false
-	for _, any := range []bool{false, true} {
+	for _, loosely := range []bool{false, true} {
 		for p := range c.pending {
-			if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId && (any || p.within(r.Headers)) {
+			if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId && (loosely || p.within(r.Headers)) {
 				p.returned, found = r, true
 			}
 		}

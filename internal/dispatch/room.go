@@ -13,7 +13,7 @@ type Room struct {
 }
 
 // room returns how many more messages of a queue a subscription can take, and whether it is
-// full for every queue. Called with Dispatcher.mu held.
+// full for every queue.
 func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	if s.answer != nil {
 		return s.answer.room(queue, s.onTheWay)

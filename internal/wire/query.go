@@ -42,7 +42,7 @@ func (o *Object[T]) ParseQuery(raw string) (v T, err error) {
 			b = append(b, ',')
 		}
 		b = append(AppendString(b, name), ':')
-		if o.members[i].bare() && jsontext.Value(all[0]).IsValid() {
+		if text := jsontext.Value(all[0]); o.members[i].bare() && text.IsValid() && strings.ContainsAny(all[0][:1], "-0123456789tf") {
 			b = append(b, all[0]...)
 		} else {
 			b = AppendString(b, all[0])

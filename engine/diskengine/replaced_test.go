@@ -20,6 +20,7 @@ import (
 // inTables opens a store in which n large messages stand in an sstable, with keys 0, 1 and so on.
 func inTables(t *testing.T, n, body int, tune diskengine.Tune) (*disktest.Disk, *diskengine.Engine) {
 	d := disktest.New(nil)
+	tune.MergeTables = 1000 // a merge would read too
 	e := place{d, "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory, MinFreeBytes: -1}, tune}.open(t)
 	large(t, e, n, body, engine.Message{Due: engine.When{In: time.Hour}})
 	must(t, e.Flush(t.Context()))

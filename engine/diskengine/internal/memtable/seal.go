@@ -33,7 +33,7 @@ func (s *Sealed) Join(o *Sealed) {
 	s.tables = append(s.tables, o.tables...)
 }
 
-// Len is how many entries are left in the memtable.
+// Len is how many entries are left in it.
 func (s *Sealed) Len() (n int) {
 	for _, w := range s.tables {
 		n += w.n
@@ -41,7 +41,7 @@ func (s *Sealed) Len() (n int) {
 	return n
 }
 
-// DueBefore is how many live entries of the memtable are due before a time, and how many
+// DueBefore is how many of its live entries are due before a time, and how many
 // entries it has in all, without those Listed. It counts in the given number of queues, and
 // estimates the others.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
@@ -121,7 +121,7 @@ func (s *Sealed) Left(a Area) []uint32 {
 	return left
 }
 
-// Count is how many entries are left in an area of the memtable.
+// Count is how many entries are left in an area of it.
 func (s *Sealed) Count(a Area) (n int64) {
 	for _, w := range s.tables {
 		n += w.count(a)
@@ -138,7 +138,7 @@ func (w *table) count(a Area) (n int64) {
 	return n
 }
 
-// Drop drops the memtable, once its entries are found elsewhere.
+// Drop gives its memory back, once its entries are found elsewhere.
 func (s *Sealed) Drop() {
 	s.of.sealed = slices.DeleteFunc(slices.Clone(s.of.sealed), func(w *table) bool { return slices.Contains(s.tables, w) })
 	for _, w := range s.tables {

@@ -27,6 +27,7 @@ type Coalescer[In, Out any] struct {
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
+	left    int // waiting items that their callers have left
 	lanes   Lanes
 	closed  bool
 	done    sync.WaitGroup
@@ -37,6 +38,10 @@ type coalesced[In, Out any] struct {
 	out  Out
 	err  error
 	done chan struct{} // holds a token once out and err are set
+
+	// Guarded by Coalescer.mu:
+	taken bool // a call has it
+	left  bool // its caller has left; never together with taken
 }
 
 // Timeout bounds a call that runs on no caller's context, and a single push of any size.
@@ -120,12 +125,23 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 func (c *Coalescer[In, Out]) withdraw(it *coalesced[In, Out]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := slices.Index(c.waiting, it)
-	if at < 0 {
+	if it.taken {
 		return false
 	}
-	c.waiting = slices.Delete(c.waiting, at, at+1)
+	var none In // the waiting list must not retain it
+	it.in, it.left = none, true
+	if c.left++; c.left > len(c.waiting)/2 {
+		c.tidy()
+	}
 	return true
+}
+
+// tidy removes the items that their callers have left. Called with c.mu held.
+func (c *Coalescer[In, Out]) tidy() {
+	if c.left > 0 {
+		c.waiting = slices.DeleteFunc(c.waiting, func(it *coalesced[In, Out]) bool { return it.left })
+		c.left = 0
+	}
 }
 
 // laneWorth is how many items are worth a call beside the one under way. With more lanes
@@ -142,6 +158,7 @@ func (c *Coalescer[In, Out]) run() {
 		// Let callers add items first: it saves calls.
 		runtime.Gosched()
 		c.mu.Lock()
+		c.tidy()
 		n := c.fill()
 		if n == 0 || n == len(c.waiting) && n < c.lanes.Worth && c.lanes.Spare() {
 			c.lanes.Running-- // the few new items go into the next call of another lane
@@ -149,6 +166,9 @@ func (c *Coalescer[In, Out]) run() {
 			return
 		}
 		items := c.waiting[:n:n]
+		for _, it := range items {
+			it.taken = true
+		}
 		c.waiting = c.waiting[n:]
 		if len(c.waiting) == 0 {
 			c.waiting = nil
@@ -199,10 +219,12 @@ func (c *Coalescer[In, Out]) Wait() {
 	c.mu.Lock()
 	c.closed = true
 	rest := c.waiting
-	c.waiting = nil
+	c.waiting, c.left = nil, 0
+	for _, it := range rest {
+		it.taken, it.err = true, engine.ErrClosed
+	}
 	c.mu.Unlock()
 	for _, it := range rest {
-		it.err = engine.ErrClosed
 		it.done <- struct{}{}
 	}
 	c.done.Wait()
